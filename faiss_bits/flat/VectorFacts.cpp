@@ -167,7 +167,9 @@ ImageUse VectorFacts::expectFor(FlatKnnProblem& p, bool isOwn) const {
     const std::lock_guard<std::mutex> lock(mutex_);
     const ImageUse use = imageUse_(p, isOwn);
     if (use == ImageUse::Make || use == ImageUse::Kept) {
+        const std::optional<bool> inOrder = imageFor_(p);
         p.searchImage = nowhere();
+        p.imageHasBytes = inOrder ? images_[*inOrder].hasBytes : true;
     }
     const RowFacts kind = rowFactsOf(p.metric);
     const bool isEmpty = !facts_.memory && !hasImage_();
@@ -202,11 +204,22 @@ ImageUse VectorFacts::giveImage_(FlatKnnProblem& p, const GpuContext& context) {
         if (isCaptured(context.stream)) {
             return ImageUse::None;
         }
-        const size_t bytes = searchImageBytes(p);
+        // Without that of 8 bits where memory is short.
         std::shared_ptr<void> memory;
-        try {
-            memory = allocate_(context, bytes);
-        } catch (const faiss::FaissException&) {
+        size_t bytes = 0;
+        for (const bool hasBytes : {true, false}) {
+            p.imageHasBytes = hasBytes;
+            if (!hasBytes && searchImageBytes(p) == bytes) {
+                break; // there was none
+            }
+            bytes = searchImageBytes(p);
+            try {
+                memory = allocate_(context, bytes);
+                break;
+            } catch (const faiss::FaissException&) {
+            }
+        }
+        if (!memory) {
             imageIsShort_[p.imageInOrder] = true;
             return ImageUse::None;
         }
@@ -215,9 +228,11 @@ ImageUse VectorFacts::giveImage_(FlatKnnProblem& p, const GpuContext& context) {
         Kept& made = images_[p.imageInOrder];
         made.isMade.set(context.stream);
         made.memory = memory;
+        made.hasBytes = p.imageHasBytes;
         imageMetric_ = p.metric;
     }
     p.searchImage = images_[p.imageInOrder].memory.get();
+    p.imageHasBytes = images_[p.imageInOrder].hasBytes;
     return use;
 }
 

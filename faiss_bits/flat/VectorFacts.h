@@ -58,7 +58,8 @@ class VectorFacts {
     /// whichever is there.
     ///
     /// Memory   4 n bytes of the device, if the metric has RowFacts; for an
-    ///          image of either order n (2.1 d + 38), or none where that is
+    ///          image of either order n (2.1 d + 38), by L2 of 257 to 1,024
+    ///          dimensions n d more if there is room, or none where that is
     ///          more than there is: the search then makes one for itself, or
     ///          goes without. From the index's resources, or CUDA itself for a
     ///          search on others
@@ -103,6 +104,7 @@ class VectorFacts {
     struct Kept {
         std::shared_ptr<void> memory;
         WorkMark isMade;
+        bool hasBytes = false; // FlatKnnProblem::imageHasBytes: an image
     };
 
     void forget_();

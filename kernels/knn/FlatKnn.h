@@ -87,6 +87,9 @@ struct FlatKnnProblem {
     /// as range searches need it. false: spread (SpreadRows.h), so that vectors
     /// stored cluster by cluster take no longer than shuffled ones.
     bool imageInOrder = false;
+    /// It has one of 8 bits beside it, where such vectors may have
+    /// (hasByteImage): worth its memory and making where it is kept.
+    bool imageHasBytes = false;
     /// Certified: the number of queries that were repeated (SearchStats) is
     /// added to it, on the device. nullptr: not counted.
     unsigned long long* numRepeated = nullptr;

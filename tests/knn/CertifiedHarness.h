@@ -22,6 +22,7 @@ struct CertifiedCase {
     bool exactQueries = false; ///< float32 queries for 16-bit vectors
     bool keptImage = false;    ///< as an index gives it to every search
     bool imageInOrder = false; ///< that one, as range searches leave it
+    bool imageHasBytes = true; ///< and has 8 bits too, where such vectors may
     /// Whether it computes the canonical distances of all pairs. Never, so
     /// that other methods are tested on small problems.
     enum class Direct {
@@ -187,9 +188,10 @@ class FlatKnnCertified : public FlatKnnTest {
         p.numRescored = counts.data() + 1;
         DeviceBuffer<uint8_t> image;
         if (c.keptImage && p.metric != Metric::Cosine && canUseSearchImage(p)) {
+            p.imageInOrder = c.imageInOrder;
+            p.imageHasBytes = c.imageHasBytes;
             image = DeviceBuffer<uint8_t>(searchImageBytes(p), 0x7E);
             WorkspaceSlices slices({image.data(), image.size()});
-            p.imageInOrder = c.imageInOrder;
             runSearchImage(p, SearchImage(p, slices), nullptr);
             p.searchImage = image.data();
         }

@@ -26,6 +26,7 @@ struct RowBound {
     int d = 0;
     double imageResidual = 0; // of all vectors
     double imageNormError = 0;
+    double longest = bounds::kInfinity; // of all vectors, where that counts: L2
     CenterProduct centerProduct;
 
     /// Most that the key of a vector at distance c, rounded to float32, may
@@ -43,7 +44,7 @@ struct RowBound {
         if (ofImages) {
             const double x = kMetric == Metric::InnerProduct
                     ? greatest
-                    : norm + sqrt(size);
+                    : fmin(norm + sqrt(size), longest);
             return error + centerProduct.error +
                     tensorScanError(
                             kMetric,

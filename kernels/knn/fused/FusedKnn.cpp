@@ -147,6 +147,7 @@ class FusedRun {
             return certifier_.scanAgain(params);
         }
         const void* queries = scratch_.scan->enter(params, stream_);
+        bytes_ = {};
         if (plan_.givenLimits) {
             launches_.givenLimits(
                     {params,
@@ -158,6 +159,10 @@ class FusedRun {
         } else if (plan_.strips.perRow > 0) {
             findStripLimits(params, plan_.strips, plan_.rank, false);
         } else if (plan_.secondStrips.perRow > 0) {
+            // Keys that are the answer have 16 bits.
+            if (!answersByKeys(plan_, p_)) {
+                bytes_ = scratch_.scan->takeBytes(count, stream_);
+            }
             findStripLimits(params, plan_.secondStrips, plan_.secondRank, true);
         } else {
             for (idx_t q = 0; q < count; q += plan_.sampleQueries) {
@@ -281,6 +286,7 @@ class FusedRun {
         limits.limits = scratch_.limits;
         limits.complete = scratch_.complete;
         limits.counts = scratch_.counts;
+        limits.bytes = bytes_;
         launchStripLimits(
                 p_.metric,
                 limits,
@@ -319,6 +325,7 @@ class FusedRun {
         lists.counts = scratch_.counts;
         lists.limits = scratch_.limits;
         lists.complete = scratch_.complete;
+        lists.bytes = bytes_;
         return lists;
     }
 
@@ -384,6 +391,7 @@ class FusedRun {
     FlatKnnProblem sample_; // its queries apart
     cublasHandle_t handle_;
     Certifier certifier_;
+    ByteSearch bytes_; // of the queries at work
 };
 
 } // namespace

@@ -8,6 +8,7 @@
 #include "kernels/knn/ErrorBound.h"
 #include "kernels/knn/FlatKnn.h"
 #include "kernels/knn/certified/CertifiedParams.h"
+#include "kernels/knn/fused/ByteSearch.h"
 #include "kernels/knn/fused/PassedLists.h"
 #include "kernels/knn/fused/PassedWords.h"
 #include "kernels/knn/fused/tensor/NearestStrips.h"
@@ -44,6 +45,12 @@ class FusedScan {
     /// sampleType, if there is one.
     virtual const void* enter(CertifiedParams& params, cudaStream_t) {
         return params.queries;
+    }
+
+    /// Makes ready a scan in 8 bits for the queries that enter() had, if there
+    /// is one: run() has it take what it is good for, once the limits are made.
+    virtual ByteSearch takeBytes(idx_t /* queries */, cudaStream_t) {
+        return {};
     }
 
     /// So many vectors of a query are expected to pass run(): kernels may suit

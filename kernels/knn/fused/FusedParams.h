@@ -1,6 +1,7 @@
 #pragma once
 
 #include "kernels/knn/certified/CertifiedParams.h"
+#include "kernels/knn/fused/ByteSearch.h"
 #include "kernels/knn/fused/PassedLists.h"
 
 namespace faiss_bits {
@@ -37,6 +38,7 @@ struct StripLimitParams {
     float* limits = nullptr;     // [rows]
     float* complete = nullptr;   // [rows], SurvivorOutput::complete
     uint32_t* counts = nullptr;  // [rows], set to zero
+    ByteSearch bytes;            // by L2: its limits and costs are written
 };
 
 /// Limits that come from elsewhere (FlatKnnProblem::limits).

@@ -19,8 +19,11 @@ namespace faiss_bits {
 /// polynomial of the second degree in sqrt(c) whose factors are not negative,
 /// and that of c is below 1; so f is convex in sqrt(c), and as f(0) = -at(0) <
 /// 0 <= key <= f(r), f(c) > key for every c > r. For inner products at(c) is
-/// a constant and 2^-22 |c|, and f rises with c. What is rounded here, 2^-50 of
-/// it, is covered by at(), which takes 2^-22 of c for a rounding of 2^-24.
+/// a constant and 2^-22 |c|, and f rises with c. Where at() takes no vector to
+/// be longer than some length (RowBound::longest), it is the polynomial up to
+/// some c, and from there on a constant and 2^-22 c, so that f is no less than
+/// before and rises there: the same follows. What is rounded here, 2^-50 of it,
+/// is covered by at(), which takes 2^-22 of c for a rounding of 2^-24.
 ///
 /// As at() hardly grows from key to r, r = key + 1.0625 at(key) does mostly; it
 /// does not where vectors are far from a query whose own norm is small.

@@ -6,7 +6,7 @@
 #include "kernels/common/Error.h"
 #include "kernels/device/LaneMask.cuh"
 #include "kernels/knn/certified/LongTerms.cuh"
-#include "kernels/knn/certified/RowBound.cuh"
+#include "kernels/knn/fused/ByteBound.cuh"
 #include "kernels/knn/fused/KeyReach.h"
 #include "kernels/knn/fused/tensor/ScanRows.cuh"
 
@@ -29,8 +29,21 @@ class NearList {
               products_(
                       params.products +
                       int64_t(row) * params.search.numCandidates),
-              factor_(params.search.imageFacts->inverse *
-                      params.inverses[row]) {}
+              isOfBytes_(kMetric == Metric::L2 && params.bytes.takes(row)),
+              factor_(isOfBytes_ ? 0.5f // a product has no unit
+                                 : params.search.imageFacts->inverse *
+                                      params.inverses[row]) {}
+
+    /// The bound of the scan that made the list.
+    __device__ __forceinline__ RowBound<kMetric> bound() const {
+        return isOfBytes_
+                ? byteBound<kMetric>(params_.search, params_.bytes, row_)
+                : imageBound<kMetric>(params_.search, row_);
+    }
+    /// And its limit.
+    __device__ __forceinline__ float limit() const {
+        return (isOfBytes_ ? params_.bytes.limits : params_.limits)[row_];
+    }
 
     /// The rank'th product of the first `count`, ordered nearest first.
     template <int kItems>
@@ -59,7 +72,7 @@ class NearList {
 
     /// Whether products say keys (canKeepProducts).
     __device__ __forceinline__ bool isFit() const {
-        return kMetric != Metric::L2 ||
+        return kMetric != Metric::L2 || isOfBytes_ ||
                 isNormFactor(
                         0.5f * params_.search.imageFacts->normInverse *
                         (1.0f / factor_));
@@ -100,6 +113,7 @@ class NearList {
     const NearListsParams& params_;
     uint32_t row_;
     const uint64_t* products_;
+    bool isOfBytes_;
     float factor_;
 };
 
@@ -166,11 +180,11 @@ cutAt(const NearListsParams& params,
     if (ranked == kNone || !list.isFit() || !(complete == complete)) {
         return all;
     }
-    const RowBound<kMetric> bound = imageBound<kMetric>(params.search, row);
+    const RowBound<kMetric> bound = list.bound();
     // Canonical distances of the rank nearest are up to here.
     const double reach = reachOfKey(list.keyOf(ranked, bound), bound);
     const float limit = __double2float_ru(bound.limitOf(reach));
-    if (!(limit < params.limits[row])) {
+    if (!(limit < list.limit())) {
         return all;
     }
     return {list.leastWithin(limit), fminf(complete, __double2float_rd(reach))};

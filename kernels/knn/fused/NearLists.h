@@ -17,6 +17,9 @@ struct NearListsParams {
     uint32_t* counts = nullptr; // [rows]
     float* limits = nullptr;    // [rows], never raised
     float* complete = nullptr;  // [rows], never raised
+    /// Of the rows that it takes, products are those of the scan in 8 bits
+    /// (ByteScanParams), and limits its own. launchNearLists alone.
+    ByteSearch bytes;
 };
 
 /// Entries of a list that is looked at.

@@ -23,6 +23,20 @@ __device__ __forceinline__ double roundingError(
     return isCosine ? 0.5 * error : error;
 }
 
+/// The limit of a scan with this bound, for all keys up to `key`; infinity:
+/// there is none.
+template <Metric kMetric>
+__device__ __forceinline__ float limitFor(
+        double key,
+        const RowBound<kMetric>& bound) {
+    const float limit = __double2float_ru(bound.limitOf(key));
+    // No neighbours: what is no number passes all the same.
+    return bound.norm != bound.norm ? -__uint_as_float(0x7f800000u)
+            : limit < __uint_as_float(0x7f800000u)
+            ? limit
+            : __uint_as_float(0x7f800000u);
+}
+
 /// Writes the limit, what is complete with it, and a count of zero; infinity:
 /// there is none. Returns the limit. params: of SampleLimit or of strips. One
 /// thread calls it.
@@ -33,14 +47,12 @@ __device__ __forceinline__ float writeLimit(
         double key,
         const RowBound<kMetric>& bound) {
     // Keys of all vectors up to this one are not above the limit.
-    float limit = __double2float_ru(bound.limitOf(key));
+    const float limit = limitFor(key, bound);
     float complete = __double2float_rd(key);
-    if (!(limit < __uint_as_float(0x7f800000u))) {
-        limit = complete = __uint_as_float(0x7f800000u);
+    if (limit == __uint_as_float(0x7f800000u)) {
+        complete = limit;
     }
     if (bound.norm != bound.norm) {
-        // No neighbours: what is no number passes all the same.
-        limit = -__uint_as_float(0x7f800000u);
         complete = nanf("");
     }
     params.limits[row] = limit;

@@ -4,6 +4,8 @@
 #include "kernels/common/Error.h"
 #include "kernels/device/Bitonic.cuh"
 #include "kernels/device/Entry.cuh"
+#include "kernels/knn/fused/ByteBound.cuh"
+#include "kernels/knn/fused/FusedParams.h"
 #include "kernels/knn/fused/RankedLimit.cuh"
 
 namespace faiss_bits {
@@ -52,6 +54,33 @@ __device__ __forceinline__ uint32_t rankedOf(
         ranked = keys[i] <= most ? max(ranked, keys[i]) : ranked;
     }
     return __reduce_max_sync(kFullWarp, ranked);
+}
+
+/// How many of the keys, in order, are within a limit.
+template <int kItems>
+__device__ __forceinline__ uint32_t
+countWithin(const uint32_t (&keys)[kItems], float limit) {
+    const uint32_t last = orderedKey(limit);
+    uint32_t within = 0;
+#pragma unroll
+    for (int i = 0; i < kItems; ++i) {
+        within += keys[i] <= last;
+    }
+    return __reduce_add_sync(kFullWarp, within);
+}
+
+/// What a query costs in 8 bits: strips that its limit there lets pass beside
+/// those of 16 bits. Far more than any tile may cost where two thirds of a
+/// list's room would be used, or so many strips are within that each has
+/// several vectors that pass.
+__device__ __forceinline__ uint32_t
+byteCost(uint32_t within, uint32_t withinBytes, uint32_t strips, int room) {
+    constexpr uint32_t kFar = 1u << 20;
+    constexpr uint32_t kMostShare = 3; // of the strips
+    return withinBytes > strips / kMostShare ||
+                    withinBytes * kSecondShare * 3 > uint32_t(room) * 2
+            ? kFar
+            : withinBytes - min(within, withinBytes);
 }
 
 /// A warp a query, with its keys in registers. kLeaves: overfull is read.
@@ -117,23 +146,43 @@ __global__ __launch_bounds__(kThreads) void stripLimitsKernel(
     // A query that more pass than its list has room for, as where thousands of
     // vectors are alike: to append them takes longer than all else.
     limit = __shfl_sync(kFullWarp, limit, 0);
+    const bool isBytes = kMetric == Metric::L2 && params.bytes.facts;
+    float limitOfBytes = limit;
+    if (isBytes) {
+        limitOfBytes = limitFor(
+                key, byteBound<kMetric>(params.search, params.bytes, row));
+        if (lane == 0) {
+            params.bytes.limits[row] = limitOfBytes;
+        }
+    }
     if (!(fabsf(limit) < __builtin_huge_valf())) {
         return;
     }
     const float norm = kMetric == Metric::InnerProduct
             ? 0.0f
             : params.search.queryNorms[row];
-    const uint32_t last = orderedKey(limit - norm);
-    uint32_t within = 0;
-#pragma unroll
-    for (int i = 0; i < kItems; ++i) {
-        within += keys[i] <= last;
+    const uint32_t within = countWithin(keys, limit - norm);
+    if (within >= params.overfull) {
+        if (lane == 0) {
+            // Nothing passes, and nothing is proved.
+            params.limits[row] = -__builtin_huge_valf();
+            params.complete[row] = -__builtin_huge_valf();
+            if (isBytes) {
+                params.bytes.limits[row] = -__builtin_huge_valf();
+            }
+        }
+        return;
     }
-    within = __reduce_add_sync(kFullWarp, within);
-    if (lane == 0 && within >= params.overfull) {
-        // Nothing passes, and nothing is proved.
-        params.limits[row] = -__builtin_huge_valf();
-        params.complete[row] = -__builtin_huge_valf();
+    if (isBytes) {
+        const uint32_t cost = byteCost(
+                within,
+                countWithin(keys, limitOfBytes - norm),
+                params.strips,
+                params.search.numCandidates);
+        if (lane == 0 && cost > 0) {
+            atomicAdd(
+                    &params.bytes.costs[row / ByteSearch::kTileQueries], cost);
+        }
     }
 }
 
@@ -170,7 +219,16 @@ void launchStripLimits(
         const PassedWords& words,
         uint32_t overfull,
         cudaStream_t stream) {
-    const StripsAndWords params{strips, words, overfull};
+    BITS_THROW_IF_NOT_FMT(
+            !strips.bytes.facts || metric == Metric::L2,
+            "metric = %d has no scan in 8 bits",
+            int(metric));
+    // Limits in 8 bits are made where lists are given up.
+    constexpr uint32_t kNever = ~0u;
+    const StripsAndWords params{
+            strips,
+            words,
+            overfull == 0 && strips.bytes.facts ? kNever : overfull};
     switch (metric) {
         case Metric::L2:
             return launch<Metric::L2>(params, stream);

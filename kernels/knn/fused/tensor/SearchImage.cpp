@@ -6,6 +6,7 @@
 #include "kernels/knn/fused/FusedParams.h"
 #include "kernels/knn/fused/SampleKernels.h"
 #include "kernels/knn/fused/tensor/ListedImage.h"
+#include "kernels/knn/fused/tensor/TensorScan.h"
 #include "kernels/knn/fused/tensor/VectorImage.h"
 
 namespace faiss_bits {
@@ -36,6 +37,19 @@ SearchImage::SearchImage(const FlatKnnProblem& p, WorkspaceSlices& slices)
         }
         secondIds = slices.take<int32_t>(secondSamples);
     }
+    if (hasByteImage(p)) {
+        memory = slices.take<uint8_t>(byteImageBytes(p.numVectors, p.d, false));
+        if (memory) {
+            bytes = byteImageAt(memory, p.numVectors, p.d, false);
+        }
+    }
+}
+
+bool hasByteImage(const FlatKnnProblem& p) {
+    return p.imageHasBytes && p.metric == Metric::L2 && !p.imageInOrder &&
+            secondSamplesOf(p.numVectors) > 0 && isStreamedScan(p.d) &&
+            p.d <= kMostByteComponents &&
+            hasTensorScan(TensorScanKernel::Wgmma, p.device);
 }
 
 idx_t secondSamplesOf(idx_t n) {
@@ -105,6 +119,15 @@ void runSearchImage(
     image.center = made.center;
     image.image = made.image;
     runVectorImage(image, {made.rows, p.metric == Metric::L2}, stream);
+    if (made.bytes.pieces) {
+        runByteImage(
+                made.image,
+                p.numVectors,
+                p.d,
+                image.greatest,
+                made.bytes,
+                stream);
+    }
     if (made.secondSamples > 0) {
         runSampleIds(p.numVectors, made.secondSamples, made.secondIds, stream);
         runListedImage(

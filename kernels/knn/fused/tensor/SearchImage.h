@@ -4,6 +4,7 @@
 
 #include "kernels/common/Workspace.h"
 #include "kernels/knn/FlatKnn.h"
+#include "kernels/knn/fused/tensor/ByteImage.h"
 #include "kernels/knn/fused/tensor/SpreadRows.h"
 #include "kernels/knn/fused/tensor/TensorImage.h"
 
@@ -24,6 +25,7 @@ struct SearchImage {
     TensorImage second;
     int32_t* secondIds = nullptr; // [secondSamples]
     idx_t secondSamples = 0;
+    ByteImage bytes; // of the image: hasByteImage()
 
     /// Takes its memory, for a problem's metric, n and d, and the order of its
     /// image.
@@ -41,7 +43,14 @@ struct SearchImage {
 /// Vectors of a second sample of n: one in 16, or none where there are few.
 idx_t secondSamplesOf(idx_t n);
 
-/// Bytes of a SearchImage: about n (2.1 d + 38), d rounded up to 16.
+/// Whether the problem's image has one of 8 bits beside it: imageHasBytes, and
+/// long vectors, by L2, in the order that k-NN searches want, on Hopper; and so
+/// many that limits come from strips of the second sample, which say how many
+/// more pass.
+bool hasByteImage(const FlatKnnProblem& problem);
+
+/// Bytes of a SearchImage: about n (2.1 d + 38), d rounded up to 16; with an
+/// image of 8 bits n d more, d rounded up to 128.
 size_t searchImageBytes(const FlatKnnProblem& problem);
 
 /// Enqueues the making of an image of the problem's vectors; cosine: with its

@@ -49,6 +49,14 @@ class TensorFusedScan : public FusedScan {
         if (meetSample) {
             rounded_ = slices.take<uint16_t>(size_t(tileQueries) * problem.d);
         }
+        if (takesBytes(problem)) {
+            byteQueries_ = slices.take<uint8_t>(
+                    byteImageBytes(tileQueries, problem.d, true));
+            byteLimits_ = slices.take<float>(tileQueries);
+            byteCosts_ = slices.take<uint32_t>(
+                    ByteImageLayout(tileQueries, problem.d).capacity /
+                    ByteSearch::kTileQueries);
+        }
         if (scansList(problem)) {
             listed_ = slices.take<uint8_t>(
                     tensorImageBytes(problem.numAllowed, problem.d, false));
@@ -82,6 +90,7 @@ class TensorFusedScan : public FusedScan {
 
     const void* enter(CertifiedParams& params, cudaStream_t stream) override {
         const FlatKnnProblem& p = problem_;
+        bytes_ = {};
         TensorImageProblem image;
         image.rows = params.queries;
         image.n = params.rows;
@@ -141,6 +150,26 @@ class TensorFusedScan : public FusedScan {
 #endif
     }
 
+    ByteSearch takeBytes(idx_t queries, cudaStream_t stream) override {
+        if (!takesBytes(problem_)) {
+            return bytes_;
+        }
+        // What more passes has to be read: so many vectors of a query take as
+        // long as a scan in 8 bits saves (docs/design/flat_tensor_cores.md).
+        constexpr idx_t kVectorsOfOne = 2048;
+        const ByteImage image = byteQueries();
+        runByteQueries(
+                queryImage(), queries, problem_.d, image, byteCosts_, stream);
+        bytes_.facts = vectors_.bytes.facts;
+        bytes_.residuals = image.residuals;
+        bytes_.limits = byteLimits_;
+        bytes_.costs = byteCosts_;
+        bytes_.mostCost = uint32_t(
+                ByteSearch::kTileQueries * problem_.numVectors /
+                (kVectorsOfOne * kSecondShare));
+        return bytes_;
+    }
+
     void expectPassing(double passing) override {
         passing_ = passing;
     }
@@ -159,6 +188,18 @@ class TensorFusedScan : public FusedScan {
             scan.vectors = vectors_.image;
             scan.rows = vectors_.rows;
             scan.allowedBits = problem_.allowedBits;
+        }
+        if (bytes_.facts) {
+            scan.tileCosts = bytes_.costs;
+            scan.mostTileCost = bytes_.mostCost;
+            TensorScanProblem ofBytes = scan;
+            ofBytes.passed.limits = bytes_.limits;
+            runByteScan(
+                    ofBytes,
+                    byteQueries(),
+                    vectors_.bytes,
+                    problem_.device,
+                    stream);
         }
         runTensorScan(scan, problem_.device, stream);
     }
@@ -207,6 +248,17 @@ class TensorFusedScan : public FusedScan {
         params.queryNorms = queryNorms_;
         params.centerProducts = centerProducts_;
         params.listedIds = listed_ ? problem_.allowedIds : nullptr;
+    }
+
+    /// Where the caller's limits come from strips, which are not of few
+    /// queries.
+    static bool takesBytes(const FlatKnnProblem& p) {
+        return hasByteImage(p) && !p.allowedBits && !p.limits &&
+                batchOf(p) > kFewQueries && p.mode != SearchMode::Fast;
+    }
+
+    ByteImage byteQueries() const {
+        return byteImageAt(byteQueries_, tileQueries_, problem_.d, true);
     }
 
     void makeImage(cudaStream_t stream) const {
@@ -261,6 +313,10 @@ class TensorFusedScan : public FusedScan {
     uint16_t* rounded_ = nullptr; // [tileQueries, d]: meet the sample
     void* listed_ = nullptr;
     double passing_ = 0;
+    void* byteQueries_ = nullptr;
+    float* byteLimits_ = nullptr; // [tileQueries]
+    uint32_t* byteCosts_ = nullptr;
+    ByteSearch bytes_; // of the queries that enter() had
 };
 
 bool takes(const FlatKnnProblem& p) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "kernels/common/Error.h"
+#include "kernels/knn/fused/tensor/ByteScan.h"
 #include "kernels/knn/fused/tensor/DenseScan.h"
 #include "kernels/knn/fused/tensor/MmaShape.h"
 #include "kernels/knn/fused/tensor/TensorScanPlan.h"
@@ -96,6 +97,8 @@ TensorScanParams paramsOf(
     params.numVectors = uint32_t(problem.numVectors);
     params.slabs = image.slabs;
     params.lastSteps = image.lastSteps;
+    params.tileCosts = problem.tileCosts;
+    params.mostTileCost = problem.mostTileCost;
     return params;
 }
 
@@ -184,6 +187,11 @@ void runTensorScan(
             blocksOf(image, byWgmma, device));
     const bool isL2 = isByL2(problem);
     BITS_THROW_IF_NOT_FMT(
+            !params.tileCosts || (byWgmma && isL2 && isStreamed(image)),
+            "d = %d, kernel = %d: tileCosts are not read",
+            problem.d,
+            int(problem.kernel));
+    BITS_THROW_IF_NOT_FMT(
             !params.passed.products || byWgmma,
             "kernel = %d: this scan keeps no products",
             int(problem.kernel));
@@ -202,6 +210,47 @@ void runTensorScan(
     return params.passed.bits
             ? launchMmaBits(params, image, isL2, device, stream)
             : launchMmaScan(params, image, isL2, device, stream);
+}
+
+void runByteScan(
+        const TensorScanProblem& problem,
+        const ByteImage& queries,
+        const ByteImage& vectors,
+        const DeviceTraits& device,
+        cudaStream_t stream) {
+    check(problem);
+    checkKernel(TensorScanKernel::Wgmma, device);
+    BITS_THROW_IF_NOT_FMT(
+            problem.metric == Metric::L2,
+            "metric = %d has no scan in 8 bits",
+            int(problem.metric));
+    BITS_THROW_IF_NOT_FMT(
+            problem.d <= kMostByteComponents,
+            "d = %d is above %d",
+            problem.d,
+            kMostByteComponents);
+    if (problem.numQueries == 0 || problem.numVectors == 0) {
+        return;
+    }
+    checkPassed(problem.passed);
+    BITS_THROW_IF_NOT_FMT(problem.tileCosts, "tileCosts = nullptr");
+    BITS_THROW_IF_NOT_FMT(queries.pieces, "queries.pieces = nullptr");
+    BITS_THROW_IF_NOT_FMT(vectors.pieces, "vectors.pieces = nullptr");
+    TensorScanParams params =
+            paramsOf(problem, TensorImageLayout(problem.numVectors, problem.d));
+    params.vectors = static_cast<const uint8_t*>(vectors.pieces);
+    params.facts = vectors.facts;
+    params.queries = static_cast<const uint8_t*>(queries.pieces);
+    params.inverses = queries.steps;
+    params.slabs = ByteImageLayout(problem.numVectors, problem.d).slabs;
+    params.allowedBits = problem.allowedBits;
+    params.passed = problem.passed;
+#ifdef FAISS_BITS_WGMMA
+    launchByteScan(
+            params, device.multiprocessors, device.blockSharedBytes, stream);
+#else
+    (void)stream; // checkKernel() has thrown
+#endif
 }
 
 uint32_t nearestStripsOf(

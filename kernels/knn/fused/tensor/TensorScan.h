@@ -7,6 +7,7 @@
 #include "kernels/common/DeviceTraits.h"
 #include "kernels/common/Types.h"
 #include "kernels/knn/fused/PassedLists.h"
+#include "kernels/knn/fused/tensor/ByteImage.h"
 #include "kernels/knn/fused/tensor/NearestStrips.h"
 #include "kernels/knn/fused/tensor/SpreadRows.h"
 #include "kernels/knn/fused/tensor/StripKeys.h"
@@ -40,6 +41,10 @@ struct TensorScanProblem {
     /// depend on it.
     double passing = 0;
     TensorScanKernel kernel = TensorScanKernel::Auto;
+    /// TensorScanParams::tileCosts: what runByteScan() takes is left to it. By
+    /// Wgmma where isStreamedScan().
+    const uint32_t* tileCosts = nullptr;
+    uint32_t mostTileCost = 0;
 };
 
 /// Appends to the list of every query the vectors that pass.
@@ -60,6 +65,21 @@ struct TensorScanProblem {
 ///          d rounded up to 16
 void runTensorScan(
         const TensorScanProblem& problem,
+        const DeviceTraits& device,
+        cudaStream_t stream);
+
+/// Appends to the lists of the queries whose tiles have costs of no more than
+/// mostTileCost what passes by images of 8 bits (ByteScan.h); L2, on Hopper.
+/// The problem has limits of their own, of queries and vectors what is written
+/// to the lists, norms, and their order; pieces are not read.
+///
+/// Passes   as runTensorScan, x' and q' as the images of 8 bits have them
+/// Others   as runTensorScan
+/// Cost     as runTensorScan, of operations in 8 bits, d rounded up to 128
+void runByteScan(
+        const TensorScanProblem& problem,
+        const ByteImage& queries,
+        const ByteImage& vectors,
         const DeviceTraits& device,
         cudaStream_t stream);
 

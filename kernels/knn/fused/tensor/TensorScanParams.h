@@ -44,6 +44,10 @@ struct TensorScanParams {
     uint32_t queryTiles;
     uint32_t items;
     uint32_t chunksOfTile; // 0: the tile of queries is fastest
+    // nullptr, or [queryTiles], of 128 queries: up to this cost a tile is for
+    // the scan in 8 bits (ByteScan.h), and no other takes it.
+    const uint32_t* tileCosts;
+    uint32_t mostTileCost;
 };
 
 /// Strips of a lane's columns in an item, where it has so many blocks of rows

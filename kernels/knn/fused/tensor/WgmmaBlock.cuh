@@ -58,6 +58,11 @@ struct WgmmaBlock {
         return params.chunksOfTile == 0 ? item / params.queryTiles
                                         : item % params.chunksOfTile;
     }
+    /// Whether another scan has the item (TensorScanParams::tileCosts).
+    __device__ __forceinline__ bool isOfBytes(uint32_t item) const {
+        return kStreamed && params.tileCosts &&
+                params.tileCosts[tileOf(item)] <= params.mostTileCost;
+    }
     /// Whether the next item of the block has the same queries.
     __device__ __forceinline__ bool keepsTile(const Items& items, uint32_t item)
             const {

@@ -20,6 +20,9 @@ __device__ __forceinline__ void copySlabs(
     const auto items = block.ownItems();
     bool isThere = false; // the tile of queries
     for (uint32_t item = items.first; item < items.last; item += items.step) {
+        if (kIsL2 && block.isOfBytes(item)) {
+            continue;
+        }
         const uint32_t queryTile = block.tileOf(item);
         if (!kShape.streamed && !isThere) {
             const uint32_t bytes = 2 * tileBytes;

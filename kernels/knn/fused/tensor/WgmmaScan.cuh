@@ -114,6 +114,9 @@ struct WgmmaScanBody {
         const auto items = block.ownItems();
         for (uint32_t item = items.first; item < items.last;
              item += items.step) {
+            if (kIsL2 && block.isOfBytes(item)) {
+                continue;
+            }
             const uint32_t firstRow = block.tileOf(item) * kShape.queries() +
                     part * (64 * kBlocks);
             const bool active = firstRow < block.params.numQueries;

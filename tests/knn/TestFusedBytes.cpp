@@ -1,0 +1,142 @@
+/// Certified searches of long vectors whose scan may be in 8 bits: every place
+/// is the canonical one, whichever scan the data make the device choose.
+
+#include <cstring>
+
+#include "kernels/knn/fused/tensor/TensorScan.h"
+#include "tests/knn/CertifiedHarness.h"
+
+namespace faiss_bits::test {
+namespace {
+
+class FusedBytes : public FlatKnnCertified {
+   protected:
+    static CertifiedCase of(int k, int d, int64_t q = 18) {
+        CertifiedCase c;
+        c.metric = Metric::L2;
+        c.n = 524288 + 77;
+        c.q = q;
+        c.d = d;
+        c.k = k;
+        c.keptImage = true;
+        return c;
+    }
+
+    static bool hasBytes(const CertifiedCase& c) {
+        FlatKnnProblem p = shapeOf(c);
+        p.imageHasBytes = c.imageHasBytes;
+        p.imageInOrder = c.imageInOrder;
+        return hasByteImage(p);
+    }
+
+    static std::vector<float> uniform(int64_t rows, int d, uint32_t seed) {
+        std::mt19937 random(seed);
+        std::vector<float> out(size_t(rows) * d);
+        for (float& one : out) {
+            one = float(random() >> 8) * 0x1p-24f;
+        }
+        return out;
+    }
+
+    /// As without 8 bits, and canonical for some queries: the oracle reads half
+    /// a gigabyte for each.
+    Result expectSame(
+            CertifiedCase c,
+            const std::vector<float>& vectors,
+            const std::vector<float>& queries,
+            Result* without = nullptr) {
+        const Result result = search(c, vectors, queries);
+        check(c, vectors, queries, result, 4);
+        c.imageHasBytes = false;
+        const Result other = search(c, vectors, queries);
+        EXPECT_EQ(result.ids, other.ids) << c.describe();
+        EXPECT_EQ(
+                std::memcmp(
+                        result.distances.data(),
+                        other.distances.data(),
+                        result.distances.size() * sizeof(float)),
+                0)
+                << c.describe();
+        if (without) {
+            *without = other;
+        }
+        return result;
+    }
+};
+
+TEST_F(FusedBytes, Which) {
+    const bool isHopper =
+            hasTensorScan(TensorScanKernel::Wgmma, deviceTraits());
+    EXPECT_EQ(hasBytes(of(10, 257)), isHopper);
+    EXPECT_EQ(hasBytes(of(10, 1024)), isHopper);
+    EXPECT_FALSE(hasBytes(of(10, 256)));
+    EXPECT_FALSE(hasBytes(of(10, 1025)));
+    CertifiedCase c = of(10, 512);
+    c.imageInOrder = true;
+    EXPECT_FALSE(hasBytes(c));
+    c = of(10, 512);
+    c.metric = Metric::InnerProduct;
+    EXPECT_FALSE(hasBytes(c));
+    c = of(10, 512);
+    c.n = 100000;
+    EXPECT_FALSE(hasBytes(c));
+}
+
+TEST_F(FusedBytes, Uniform) {
+    for (int d : {257, 384, 520}) {
+        const auto vectors = uniform(of(1, d).n, d, 1);
+        const auto queries = uniform(300, d, 2);
+        for (int k : {1, 10, 100}) {
+            const CertifiedCase c = of(k, d, k == 10 ? 300 : 150);
+            const std::vector<float> own(
+                    queries.begin(), queries.begin() + c.q * d);
+            Result without;
+            const Result result = expectSame(c, vectors, own, &without);
+            EXPECT_LE(result.repeated, 1u) << c.describe();
+            // By 8 bits more have to be looked at: they were scanned so. Of so
+            // few vectors k = 100 is near the edge.
+            if (hasBytes(c) && k <= 10) {
+                EXPECT_GT(result.rescored, without.rescored) << c.describe();
+            }
+            if (HasFatalFailure()) {
+                return;
+            }
+        }
+    }
+}
+
+/// Queries of the second tile are far too long for 8 bits: it goes by 16.
+TEST_F(FusedBytes, TilesOfTheirOwn) {
+    const int d = 300;
+    const CertifiedCase c = of(10, d, 300);
+    const auto vectors = uniform(c.n, d, 1);
+    auto queries = uniform(c.q, d, 2);
+    for (int64_t i = 128; i < 256; ++i) {
+        queries[size_t(i) * d] = 3000;
+    }
+    queries[size_t(290) * d + 7] = std::nanf("");
+    queries[size_t(291) * d + 7] = INFINITY;
+    expectSame(c, vectors, queries);
+}
+
+TEST_F(FusedBytes, HardData) {
+    for (Hard kind :
+         {Hard::Offset,
+          Hard::Bytes,
+          Hard::Clusters,
+          Hard::Duplicates,
+          Hard::Mixed,
+          Hard::Infinite}) {
+        const CertifiedCase c = of(kind == Hard::Bytes ? 101 : 10, 258, 40);
+        SCOPED_TRACE(c.describe() + " data " + std::to_string(int(kind)));
+        const auto vectors = makeHard(kind, c.n, c.d, 1);
+        const auto queries = makeHard(kind, c.q, c.d, 2);
+        expectSame(c, vectors, queries);
+        if (HasFatalFailure()) {
+            return;
+        }
+    }
+}
+
+} // namespace
+} // namespace faiss_bits::test
