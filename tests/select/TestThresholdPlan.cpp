@@ -288,6 +288,22 @@ SelectProblem onH200(idx_t rows, idx_t cols, int k, DataType type) {
     return p;
 }
 
+/// Rows of large k that are too many for longer lists have another turn too,
+/// with fewer places, so that no list grows for it.
+TEST(ThresholdPlans, ManyRowsOfLargeKHaveAnotherTurn) {
+    for (const SelectProblem& p :
+         {onH200(14232, 34350, 3189, DataType::Float16),
+          onH200(1502, 567593, 35992, DataType::BFloat16),
+          onH200(79, 3781013, 515017, DataType::Float32)}) {
+        const ThresholdPlan plan = planThreshold(p);
+        EXPECT_GE(plan.againPlaces, 1) << plan.toString();
+        EXPECT_LT(plan.againPlaces, 8) << plan.toString();
+        EXPECT_LT(plan.capacity, 1.75 * p.k) << plan.toString();
+        EXPECT_GE(plan.againRanks[0].rank, 1);
+        EXPECT_EQ(plan.batchRows, p.rows) << plan.toString();
+    }
+}
+
 /// Few rows that are not held in registers, without clusters: one launch up to
 /// where the split plan's took less time (measured, H200).
 TEST(ThresholdPlans, FewRowsTakeOneLaunch) {

@@ -6,6 +6,7 @@
 
 #include "kernels/select/threshold/HeldPlan.h"
 #include "kernels/select/threshold/SampleChoice.h"
+#include "kernels/select/threshold/SecondSample.h"
 #include "kernels/select/threshold/ThresholdParams.h"
 
 namespace faiss_bits {
@@ -41,11 +42,6 @@ constexpr idx_t kLeastAgainCols = idx_t(1) << 17;
 /// The same of rows whose survivors are sorted in memory, which takes so many
 /// launches that one more tells little.
 constexpr idx_t kLeastSortedAgainCols = idx_t(1) << 15;
-/// What each block draws of a row that is read again: places of a thread, and
-/// at most this part of the columns that it reads otherwise. With fewer places
-/// keys laid out against the first sample mislead one row in ten of this one.
-constexpr int kLeastAgainPlaces = 8;
-constexpr int kAgainPart = 2;
 
 /// Room for the survivors of rows whose neighbours are alike, of all rows.
 constexpr double kMostAlike = 1 << 26;
@@ -262,22 +258,6 @@ idx_t segmentOf(const SelectProblem& p, idx_t rows) {
             divUp(divUp(p.cols, wanted), kTile) * kTile, kTile, 32 * kTile);
 }
 
-/// Of a row that is read again: the largest that tells something.
-SampleChoice secondSample(const SelectProblem& p) {
-    const idx_t most =
-            segmentOf(p, p.rows) / (kAgainPart * kSampleItems * kSplitThreads);
-    const int places = int(
-            std::bit_floor(uint32_t(std::max<idx_t>(kLeastAgainPlaces, most))));
-    for (int n = places; n >= 1; n /= 2) {
-        const SampleChoice sample =
-                makeSample(double(p.cols), p.k, kSplitThreads, n, 1, false, 0);
-        if (sample.places > 0) {
-            return sample;
-        }
-    }
-    return {};
-}
-
 /// The samples of both turns, and lists with room for either. Rows whose
 /// neighbours are alike get it too, unless they are so many and so short that
 /// it would cost more memory than it saves time.
@@ -294,10 +274,20 @@ void setSplitSamples(
     const idx_t least =
             p.k > kMaxSelectK ? kLeastSortedAgainCols : kLeastAgainCols;
     const bool isLong = p.rows * p.cols >= kLeastAgain || p.cols >= least;
-    const SampleChoice second = isLong ? secondSample(p) : SampleChoice();
-    if (second.places > 0 && (fits(second.usual) || second.usual <= capacity)) {
-        const bool mayGrowToo =
-                second.alike <= 2.5 * capacity || 64 * second.alike <= p.cols;
+    if (!isLong) {
+        plan.capacity = uint32_t(capacity);
+        return;
+    }
+    SampleChoice second = secondSample(p, segmentOf(p, p.rows));
+    bool mayGrowToo =
+            second.alike <= 2.5 * capacity || 64 * second.alike <= p.cols;
+    if (!fits(second.usual) && second.usual > capacity) {
+        // Of many rows of large k: with fewer places the list of the first
+        // turn is long enough, and one block would read them several times.
+        second = secondSampleWithin(p, second.places / 2, capacity);
+        mayGrowToo = false;
+    }
+    if (second.places > 0) {
         plan.againPlaces = second.places;
         plan.againRanks = sampleRanks(second, p, mayGrowToo);
         capacity = std::max(capacity, mayGrowToo ? second.alike : second.usual);
