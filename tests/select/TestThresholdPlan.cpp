@@ -304,6 +304,22 @@ TEST(ThresholdPlans, ManyRowsOfLargeKHaveAnotherTurn) {
     }
 }
 
+/// Long lists of few rows take the one block that finishes them long: their
+/// second sample has more places.
+TEST(ThresholdPlans, FewLongRowsAreSampledFinely) {
+    const ThresholdPlan few =
+            planThreshold(onH200(1, 6133231, 205, DataType::Float16));
+    const ThresholdPlan many =
+            planThreshold(onH200(132, 6133231, 205, DataType::Float16));
+    ASSERT_GT(few.againPlaces, 0);
+    ASSERT_GT(many.againPlaces, 0);
+    // A block draws more than half of what it reads, or not.
+    const uint32_t places = kSplitThreads * kSampleItems * 2;
+    EXPECT_GT(few.againPlaces * places, few.segment);
+    EXPECT_LE(many.againPlaces * places, many.segment);
+    EXPECT_LT(few.capacity, 6133231u / 64);
+}
+
 /// Few rows that are not held in registers, without clusters: one launch up to
 /// where the split plan's took less time (measured, H200).
 TEST(ThresholdPlans, FewRowsTakeOneLaunch) {
