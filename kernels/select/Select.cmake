@@ -154,6 +154,7 @@ add_library(bits_select OBJECT
   select/short_rows/ShortRowsSelect.cpp
   select/threshold/HeldPlan.cpp
   select/threshold/SampleChoice.cpp
+  select/threshold/SecondSample.cpp
   select/threshold/ThresholdPlan.cpp
   select/threshold/ThresholdSelect.cpp
   survivors/ProvenLists.cu

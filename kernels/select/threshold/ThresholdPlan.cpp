@@ -6,6 +6,7 @@
 
 #include "kernels/select/threshold/HeldPlan.h"
 #include "kernels/select/threshold/SampleChoice.h"
+#include "kernels/select/threshold/SecondSample.h"
 #include "kernels/select/threshold/ThresholdParams.h"
 
 namespace faiss_bits {
@@ -41,11 +42,6 @@ constexpr idx_t kLeastAgainCols = idx_t(1) << 17;
 /// The same of rows whose survivors are sorted in memory, which takes so many
 /// launches that one more tells little.
 constexpr idx_t kLeastSortedAgainCols = idx_t(1) << 15;
-/// What each block draws of a row that is read again: places of a thread, and
-/// at most this part of the columns that it reads otherwise. With fewer places
-/// keys laid out against the first sample mislead one row in ten of this one.
-constexpr int kLeastAgainPlaces = 8;
-constexpr int kAgainPart = 2;
 
 /// Room for the survivors of rows whose neighbours are alike, of all rows.
 constexpr double kMostAlike = 1 << 26;
@@ -165,6 +161,35 @@ double fusedCapacity(
     return std::clamp(bytes / 8, 0.0, double(kMostFusedSurvivors));
 }
 
+/// Up to `wanted` survivors that a fused block has room for while no
+/// multiprocessor has fewer blocks for it than with the plan's capacity. Rows
+/// whose neighbours are alike have more survivors than others, and to make room
+/// takes long.
+double freeCapacity(
+        const SelectProblem& p,
+        const ThresholdPlan& plan,
+        double wanted) {
+    constexpr size_t kOfBlock = 1024; // the system's
+    constexpr size_t kStep = 128;
+    const size_t threads = plan.policy.threads;
+    const size_t room = plan.policy.room;
+    // As in WholeRows.cuh. A wrong number here costs time, nothing else.
+    const size_t storage = 4 * std::max(4 * threads, room) + threads + 128;
+    const size_t tiles =
+            p.hasColBias() ? 0 : plan.stages * threads * 16 * sizeOf(p.keyType);
+    const size_t sort = room <= 256 ? 8 * (room + 128) : 16 * room;
+    const size_t besides = kOfBlock + storage + std::max(tiles, sort);
+    const size_t blocks =
+            p.device.sharedBytes / (besides + 8 * size_t(plan.capacity));
+    if (blocks == 0) {
+        return plan.capacity;
+    }
+    const size_t each = p.device.sharedBytes / blocks / kStep * kStep;
+    const double most =
+            std::min(double((each - besides) / 8), fusedCapacity(p, plan, 1));
+    return std::max<double>(plan.capacity, std::min(wanted, most));
+}
+
 /// Blocks that share a row of so many columns: a power of two, and no more than
 /// have a multiprocessor each.
 int clusterBlocks(const SelectProblem& p) {
@@ -245,6 +270,7 @@ bool planWholeRows(const SelectProblem& p, ThresholdPlan& plan) {
             // It makes room when its buffer is full.
             setSample(plan, sample, p, true);
             setFirstPart(plan, p, sample.survivors);
+            plan.capacity = uint32_t(freeCapacity(p, plan, sample.alike));
             return true;
         }
     }
@@ -260,22 +286,6 @@ idx_t segmentOf(const SelectProblem& p, idx_t rows) {
     const idx_t wanted = divUp(2 * slots, rows);
     return std::clamp<idx_t>(
             divUp(divUp(p.cols, wanted), kTile) * kTile, kTile, 32 * kTile);
-}
-
-/// Of a row that is read again: the largest that tells something.
-SampleChoice secondSample(const SelectProblem& p) {
-    const idx_t most =
-            segmentOf(p, p.rows) / (kAgainPart * kSampleItems * kSplitThreads);
-    const int places = int(
-            std::bit_floor(uint32_t(std::max<idx_t>(kLeastAgainPlaces, most))));
-    for (int n = places; n >= 1; n /= 2) {
-        const SampleChoice sample =
-                makeSample(double(p.cols), p.k, kSplitThreads, n, 1, false, 0);
-        if (sample.places > 0) {
-            return sample;
-        }
-    }
-    return {};
 }
 
 /// The samples of both turns, and lists with room for either. Rows whose
@@ -294,10 +304,20 @@ void setSplitSamples(
     const idx_t least =
             p.k > kMaxSelectK ? kLeastSortedAgainCols : kLeastAgainCols;
     const bool isLong = p.rows * p.cols >= kLeastAgain || p.cols >= least;
-    const SampleChoice second = isLong ? secondSample(p) : SampleChoice();
-    if (second.places > 0 && (fits(second.usual) || second.usual <= capacity)) {
-        const bool mayGrowToo =
-                second.alike <= 2.5 * capacity || 64 * second.alike <= p.cols;
+    if (!isLong) {
+        plan.capacity = uint32_t(capacity);
+        return;
+    }
+    SampleChoice second = secondSample(p, segmentOf(p, p.rows));
+    bool mayGrowToo =
+            second.alike <= 2.5 * capacity || 64 * second.alike <= p.cols;
+    if (!fits(second.usual) && second.usual > capacity) {
+        // Of many rows of large k: with fewer places the list of the first
+        // turn is long enough, and one block would read them several times.
+        second = secondSampleWithin(p, second.places / 2, capacity);
+        mayGrowToo = false;
+    }
+    if (second.places > 0) {
         plan.againPlaces = second.places;
         plan.againRanks = sampleRanks(second, p, mayGrowToo);
         capacity = std::max(capacity, mayGrowToo ? second.alike : second.usual);
