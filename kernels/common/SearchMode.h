@@ -22,7 +22,7 @@ enum class SearchMode : uint8_t {
 
 /// What certified searches did, in queries and in candidates. Each query is
 /// either `certified` or `repeated`. Of fast ones a query that the scan alone
-/// answered is among the former, with no candidate rescored.
+/// answered is among the former; candidates without a bound are rescored.
 struct SearchStats {
     /// Queries whose first candidates were proved to be enough.
     int64_t certified = 0;

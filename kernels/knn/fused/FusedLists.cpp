@@ -70,7 +70,7 @@ bool finishesBySlots(const FusedPlan& plan, const FlatKnnProblem& p) {
 
 ListPlaces listPlaces(const FusedPlan& plan, const FlatKnnProblem& p) {
     ListPlaces places{plan.capacity, plan.capacity};
-    if (passesToBits(plan, p)) {
+    if (passesToBits(plan, p) || answersByKeys(plan, p)) {
         places.columns = 0;
     }
     if (finishesBySlots(plan, p)) {

@@ -247,6 +247,24 @@ canonicalEntry(const CertifiedParams& search, uint32_t row, uint32_t vector) {
     return distanceEntry<kMetric>(distance, vector);
 }
 
+/// Of images, L2 and inner products: whether there is a bound for every vector
+/// of finite components, however far. RowBound::at() has one for those that are
+/// near, and a longer vector than images have room for seems nearer than it is
+/// (TensorImage::normSteps).
+template <Metric kMetric>
+__device__ __forceinline__ bool isOfAll(const RowBound<kMetric>& bound) {
+    return tensorScanError(
+                   kMetric,
+                   bound.d,
+                   bound.norm,
+                   bound.residual,
+                   bound.greatest,
+                   bound.imageResidual,
+                   bound.imageNormError) < bounds::kInfinity;
+}
+
+/// Makes entries of the keys that products say, and of canonical distances
+/// where they say none.
 template <Metric kMetric>
 __global__ __launch_bounds__(kThreads) void keyEntriesKernel(
         const __grid_constant__ NearListsParams params) {
@@ -262,14 +280,18 @@ __global__ __launch_bounds__(kThreads) void keyEntriesKernel(
     const uint32_t count = min(passed, uint32_t(search.numCandidates));
     const NearList<kMetric> list(params, row);
     const float complete = params.complete[row];
-    if (!list.isFit() || complete == -INFINITY) {
-        if (lane == 0 && complete == complete) {
+    // No query: all distances are NaN, and nothing is asked of the list.
+    const bool isNone = complete != complete;
+    const RowBound<kMetric> bound = imageBound<kMetric>(search, row);
+    const bool isBounded = isOfAll(bound);
+    if (!isNone &&
+        (!list.isFit() || complete == -INFINITY ||
+         (!isBounded && passed > count))) {
+        if (lane == 0) {
             params.complete[row] = -INFINITY;
         }
         return;
     }
-    const double center =
-            search.centerProducts ? search.centerProducts[row].value : 0.0;
     uint64_t* entries = search.entries + int64_t(row) * search.numCandidates;
     for (uint32_t base = 0; base < count; base += kWarpSize) {
         const uint32_t i = base + lane;
@@ -280,15 +302,21 @@ __global__ __launch_bounds__(kThreads) void keyEntriesKernel(
             vector = list.vectorAt(i);
             vector = search.listedIds ? search.listedIds[vector] : vector;
             const float value = list.valueAt(i);
-            isKnown = isfinite(value);
+            // Images of what is not finite are no numbers, nor is what they
+            // meet.
+            isKnown = isBounded && isfinite(value);
             if (vector >= 0 && isKnown) {
-                const double key = list.keyOf(double(value), center);
+                const double key =
+                        list.keyOf(double(value), bound.centerProduct.value);
                 entry = makeEntry(
                         orderedKey(__double2float_rn(key)), uint32_t(vector));
             }
         }
-        // Images of what is not finite are no numbers, nor is what they meet.
-        uint32_t lanes = __ballot_sync(kFullWarp, vector >= 0 && !isKnown);
+        uint32_t lanes =
+                __ballot_sync(kFullWarp, !isNone && vector >= 0 && !isKnown);
+        if (lane == 0 && lanes && search.numRescored) {
+            atomicAdd(search.numRescored, (unsigned long long)__popc(lanes));
+        }
         for (; lanes; lanes &= lanes - 1) {
             const int from = __ffs(lanes) - 1;
             const uint64_t found = canonicalEntry<kMetric>(
@@ -299,7 +327,8 @@ __global__ __launch_bounds__(kThreads) void keyEntriesKernel(
             entries[i] = entry;
         }
     }
-    if (lane == 0 && isfinite(complete)) {
+    // Where all distances are canonical, `complete` proves them.
+    if (lane == 0 && isBounded && isfinite(complete)) {
         constexpr float kMost = 3.402823466e+38f;
         params.complete[row] = passed >= uint32_t(search.k) ? kMost : -INFINITY;
     }

@@ -50,11 +50,15 @@ void launchNearLists(
         cudaStream_t stream);
 
 /// Makes each list entries of the keys that its products say, in place of the
-/// products (search.entries), for the selection of the search.k least. Vectors
-/// whose product is no number get their canonical distance. `complete` becomes
-/// FLT_MAX where the list has search.k or more, and minus infinity, so that the
-/// query is searched again, where it has fewer, but not all there are, or where
-/// products say no keys.
+/// products (search.entries), for the selection of the search.k least.
+/// `complete` becomes FLT_MAX where the list has search.k or more, and minus
+/// infinity, so that the query is searched again, where it has fewer, but not
+/// all there are, or where products say no keys.
+///
+/// Vectors whose product is no number get their canonical distance. So do all
+/// where some vector is so long that its product has no bound; `complete` then
+/// stays, as of a certified search, or becomes minus infinity where the list
+/// has no room for all that passed. search.numRescored counts them.
 ///
 /// Cost  a read and a write of the lists
 void launchKeyEntries(
