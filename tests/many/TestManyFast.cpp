@@ -10,10 +10,10 @@
 namespace faiss_bits::test {
 namespace {
 
-constexpr int kDim = 32;
-/// Of a part: enough that its pass answers by itself.
-constexpr int64_t kPart = 9000;
-constexpr int64_t kQueries = 60;
+constexpr int kDim = 64;
+/// Of each of two parts: so many that a pass answers by itself.
+constexpr int64_t kPart = 40000;
+constexpr int64_t kQueries = 200;
 constexpr int kNearest = 20;
 
 /// Components in [0, 1).
@@ -45,16 +45,25 @@ class ManyFast : public GpuTest {
     }
 
     /// Distances, places and the i-th distances are near the true ones, and
-    /// some are not canonical where a pass answers by itself.
+    /// some are not canonical where a pass answers by itself. ofPart: queries
+    /// that a part searches for.
     static void expectFast(
-            const faiss::Index& index,
+            const gpu::GpuIndexBitsMany& index,
             const std::vector<float>& vectors,
-            const std::vector<float>& queries) {
+            const std::vector<float>& queries,
+            int64_t ofPart) {
         const int64_t n = index.ntotal;
         const double sign = index.metric_type == faiss::METRIC_L2 ? 1 : -1;
         const auto out = searchOnHost(index, queries, kNearest);
+        const auto* part = dynamic_cast<const GpuIndexBitsFlat*>(index.at(0));
+        ASSERT_TRUE(part);
+        const gpu::GpuSearchPlan plan = part->plan(ofPart, kNearest);
+        const bool isByPass =
+                plan.method == "fused_tensor" && plan.candidates == 0;
+        EXPECT_EQ(isByPass, deviceTraits().computeCapability == 90)
+                << plan.toString();
         bool isCanonical = true;
-        for (int64_t q = 0; q < int64_t(queries.size()) / kDim; ++q) {
+        for (int64_t q = 0; q < kQueries; q += 19) {
             std::vector<double> keys(n);
             for (int64_t v = 0; v < n; ++v) {
                 keys[v] = sign *
@@ -85,22 +94,22 @@ class ManyFast : public GpuTest {
                 }
             }
         }
-        EXPECT_EQ(isCanonical, deviceTraits().computeCapability != 90);
+        EXPECT_EQ(isCanonical, !isByPass);
     }
 };
 
 TEST_F(ManyFast, Shards) {
-    const auto vectors = unitVectors(3 * kPart, 1);
+    const auto vectors = unitVectors(2 * kPart, 1);
     const auto queries = unitVectors(kQueries, 2);
     for (auto metric : {faiss::METRIC_L2, faiss::METRIC_INNER_PRODUCT}) {
         for (const auto& config : waysOf()) {
             SCOPED_TRACE(
                     ::testing::Message()
                     << "metric " << int(metric) << ", " << nameOfWay(config));
-            GpuIndexBitsShards shards(placesOf(3), kDim, metric, config);
+            GpuIndexBitsShards shards(placesOf(2), kDim, metric, config);
             shards.search_mode = SearchMode::Fast;
-            shards.add(3 * kPart, vectors.data());
-            expectFast(shards, vectors, queries);
+            shards.add(2 * kPart, vectors.data());
+            expectFast(shards, vectors, queries, kQueries);
         }
     }
 }
@@ -113,21 +122,21 @@ TEST_F(ManyFast, Replicas) {
             SCOPED_TRACE(
                     ::testing::Message()
                     << "metric " << int(metric) << ", " << nameOfWay(config));
-            GpuIndexBitsReplicas replicas(placesOf(3), kDim, metric, config);
+            GpuIndexBitsReplicas replicas(placesOf(2), kDim, metric, config);
             replicas.search_mode = SearchMode::Fast;
             replicas.add(kPart, vectors.data());
-            expectFast(replicas, vectors, queries);
+            expectFast(replicas, vectors, queries, kQueries / 2);
         }
     }
 }
 
-/// Ten queries for each of three replicas: fewer than a pass answers.
+/// Fifteen queries for each of two replicas: fewer than a pass answers.
 TEST_F(ManyFast, FewQueriesOfAReplica) {
     const auto vectors = unitVectors(kPart, 1);
     const auto queries = unitVectors(30, 2);
     auto config = smallConfig();
     config.joinSameDevice = false;
-    ReplicasCase c(placesOf(3), kDim, faiss::METRIC_L2, vectors, config);
+    ReplicasCase c(placesOf(2), kDim, faiss::METRIC_L2, vectors, config);
     c.many.search_mode = SearchMode::Fast;
     c.expectSame(queries, kNearest);
 }
