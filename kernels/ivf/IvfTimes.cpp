@@ -28,6 +28,12 @@ constexpr double kDistanceTime = 20e-12;
 constexpr double kReadSpeed = 2.24e12;
 /// Of estimates, to sort pairs and candidates and to start it all.
 constexpr double kStartTime = 160e-6;
+/// The part of it that each part of the queries takes again. A guess, and
+/// rather too little: 10,240 queries of 32 of 1,024 lists, k = 1,000, were
+/// expected to take 6.72 ms in six parts with bounds of all lists and 6.76 in
+/// two with limits, and took 7.62 and 6.46 (docs/design/ivf_many_queries.md,
+/// "Measured").
+constexpr double kPartTime = 60e-6;
 /// Of tiles of product codes, the same: by 24 parts of 12 and 16 of 25
 /// components. Of others it was not fitted.
 constexpr double kProductTilesTime = 50e-6;
@@ -115,6 +121,16 @@ double turnsOfList(const IvfKnnPlan& plan, const IvfKnnProblem& p, int most) {
     return std::ceil(pairsOfList(plan, p) / most);
 }
 
+/// Queries that meet in the lists that have most vectors, for one in a list on
+/// average, where queries are distributed as vectors are. Times are fitted to
+/// lists of which the longest are a quarter longer than others.
+double unevennessOf(const IvfKnnProblem& p) {
+    constexpr double kOfEven = 1.25;
+    const double longest = double(p.mostVectors) / p.nprobe;
+    const double even = double(p.lists.numVectors) / double(p.lists.numLists);
+    return std::max(longest / (kOfEven * std::max(even, 1.0)), 1.0);
+}
+
 /// Times that estimates decode a list: once for 512 queries; product codes of
 /// long vectors for their squares, and again for every 64 (IvfEstimateShape.h),
 /// which takes twice as long where there are as many. Times of other codings
@@ -125,7 +141,9 @@ double decodingsOfList(const IvfKnnPlan& plan, const IvfKnnProblem& p) {
         return turnsOfList(plan, p, kIvfItemQueries);
     }
     constexpr int kQueries = IvfEstimateShape<false>::kQueries;
-    return 1 + turnsOfList(plan, p, kQueries) + pairsOfList(plan, p) / kQueries;
+    const double turns =
+            turnsOfList(plan, p, kQueries) + pairsOfList(plan, p) / kQueries;
+    return 1 + turns * unevennessOf(p);
 }
 
 /// To read all lists for estimates, and to decode them so many times. Float16
@@ -227,9 +245,9 @@ double ofEstimates(const IvfKnnPlan& plan, const IvfKnnProblem& p) {
     const double share = probedShare(plan, p);
     const double scan = share * estimatesTime(p, decodingsOfList(plan, p));
     // Of the last part, too, as if it were as large as the others.
-    double time = kStartTime +
-            partsOf(plan, p) *
-                    (scan + decodingTime(plan, p) + selectionsTime(plan, p)) +
+    const double parts = partsOf(plan, p);
+    double time = kStartTime + (parts - 1) * kPartTime +
+            parts * (scan + decodingTime(plan, p) + selectionsTime(plan, p)) +
             kept * kKeepTime + pairs * kScanTime +
             queries * plan.candidates * kCandidateTime;
     if (plan.room > 0) {

@@ -115,6 +115,45 @@ TEST(IvfWays, ManyNeighboursGoTheWayThatWasMeasured) {
     }
 }
 
+TEST(IvfWays, ListsOfUniformVectorsGoAsEvenOnesDo) {
+    // As k-means makes 1,024 lists of 2^20 uniform vectors, 1,134 in each of
+    // the longest 32: six parts of the queries with bounds of all lists take
+    // longer than two with limits (docs/design/ivf_many_queries.md,
+    // "Measured").
+    IvfKnnProblem p = someProblem();
+    p.k = 1000;
+    for (idx_t most : {1100, 1134, 1170, 1210, 1280}) {
+        p.longestList = most * 21 / 20;
+        p.mostVectors = most * p.nprobe;
+        const IvfKnnPlan plan = planIvfKnn(p, size_t(448) << 20);
+        EXPECT_GT(plan.room, 0) << most << ": " << plan.toString();
+        EXPECT_EQ(plan.rowsAtATime, p.numQueries / 2) << plan.toString();
+    }
+}
+
+TEST(IvfWays, LongProductCodesOfUnevenListsGoByTables) {
+    // Most queries meet in few lists, which estimates decode for every 64 of
+    // them: 1.27 ms (h100/ivf_sweep.json, cell 70), expected of even lists were
+    // 0.39, as of tables.
+    IvfKnnProblem p = someProblem();
+    p.lists.numLists = 38;
+    p.lists.d = 512;
+    p.lists.numVectors = 11079;
+    p.lists.coding = ListCoding::Product;
+    p.lists.layout = ListLayout::Rows;
+    p.lists.decoding.numParts = 16;
+    p.numQueries = 1819;
+    p.nprobe = 3;
+    p.k = 1;
+    for (idx_t most : {5399, 8000, 11072}) { // 5,399 is the average query's
+        p.longestList = most / 2;
+        p.mostVectors = most;
+        const IvfKnnPlan plan = planIvfKnn(p, size_t(448) << 20);
+        ASSERT_TRUE(plan.direct) << plan.toString();
+        EXPECT_TRUE(plan.direct->byTables) << plan.toString();
+    }
+}
+
 TEST(IvfWays, FewQueriesGoDirect) {
     // Float32 lists, as they were measured (docs/design/ivf_few_queries.md):
     // what is shared takes longer to begin.
