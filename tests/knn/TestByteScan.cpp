@@ -344,7 +344,7 @@ class ByteScan : public GpuTest {
     }
 };
 
-TEST_F(ByteScan, WhatPasses) {
+TEST_F(ByteScan, SmallWhatPasses) {
     for (bool products : {false, true}) {
         for (const ByteCase& c :
              {ByteCase{2003, 300, 257, false, products},
@@ -360,7 +360,7 @@ TEST_F(ByteScan, WhatPasses) {
     }
 }
 
-TEST_F(ByteScan, BytesAreExact) {
+TEST_F(ByteScan, SmallBytesAreExact) {
     const int d = 300;
     std::mt19937 random(3);
     std::vector<float> values(size_t(1000) * d);

@@ -87,7 +87,7 @@ TEST_F(PassAtOnce, ManyQueries) {
 }
 
 /// The results of lists that others finish, and 16-bit vectors.
-TEST_F(PassAtOnce, RanksAndTypes) {
+TEST_F(PassAtOnce, SmallRanksAndTypes) {
     for (int k : {16, 33, 64}) {
         for (DataType type : {DataType::Float32, DataType::Float16}) {
             CertifiedCase c = caseOf(1000, kQueries, 96, k);
