@@ -95,7 +95,7 @@ void launchScan(
                     params.search.lists, params.search.counts, bits, stream);
         }
     }
-    if (plan.shared ? areSharedWide(lists) : areStaged(lists)) {
+    if (plan.shared ? areSharedByFours(lists) : areStaged(lists)) {
         const auto launch = plan.shared
                 ? launchIvfStagedSharedScan<kMetric, kCoding>
                 : launchIvfStagedScan<kMetric, kCoding>;
@@ -124,8 +124,8 @@ void setTiles(
     } else if (!hasEstimates(plan, p)) {
         params.tileQueries =
                 areSharedAlone(p.lists) ? kIvfAloneQueries : kIvfSharedQueries;
-        params.tileVectors =
-                areSharedWide(p.lists) ? kIvfWideVectors : kIvfSharedVectors;
+        params.tileVectors = areSharedByFours(p.lists) ? kIvfFoursVectors
+                                                       : kIvfSharedVectors;
     } else {
         params.tileQueries = kIvfProductQueries;
         params.tileVectors = kIvfProductVectors;

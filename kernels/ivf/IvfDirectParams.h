@@ -41,8 +41,8 @@ constexpr int kIvfSharedQueries = 4;
 constexpr int kIvfSharedVectors = 256;
 /// The same of codes that come through shared memory, and blocks of a
 /// multiprocessor: a lane has the sums of four vectors.
-constexpr int kIvfWideVectors = 128;
-constexpr int kIvfWideBlocks = 3;
+constexpr int kIvfFoursVectors = 128;
+constexpr int kIvfFoursBlocks = 3;
 
 /// Of vectors of few dimensions a lane has a vector alone, and more queries
 /// share what is read: a step that a block takes together would take more time
@@ -139,7 +139,7 @@ void launchIvfSharedScan(
 
 /// The same two of interleaved float16 and scalar codes, which come through
 /// shared memory; launchIvfStagedSharedScan for tiles of kIvfSharedQueries and
-/// kIvfWideVectors.
+/// kIvfFoursVectors.
 template <Metric kMetric, ListCoding kCoding>
 void launchIvfStagedScan(
         const IvfDirectParams& params,

@@ -41,10 +41,10 @@ constexpr double kCodeDecodingTime = 0.7e-12;
 // Of queries that share them, a lane with four vectors: to begin, a component
 // that is decoded, and a term of a pair. A tile takes as long with fewer
 // vectors than it has room for, and as with so many components more.
-constexpr double kWideTime = 17e-6;
-constexpr double kWideDecodingTime = 0.5e-12;
-constexpr double kWideTermTime = 0.25e-12;
-constexpr double kWideMoreDims = 32;
+constexpr double kFoursTime = 17e-6;
+constexpr double kFoursDecodingTime = 0.5e-12;
+constexpr double kFoursTermTime = 0.25e-12;
+constexpr double kFoursMoreDims = 32;
 // Of a test of ids: to make the bits of vectors for queries that share lists,
 // and to test the ids of a query by itself. The bits may be of more than is
 // probed, and a query by itself leaves out what has none: a third is for that.
@@ -152,18 +152,18 @@ double ofProductScan(const IvfKnnProblem& p) {
 
 /// Beside what starts a direct search that shares interleaved codes of more
 /// than a few dimensions.
-double ofWideScan(const IvfKnnProblem& p) {
+double ofFoursScan(const IvfKnnProblem& p) {
     const double probes = double(p.numQueries) * p.nprobe;
     const double vectors =
-            double(p.mostVectors) / p.nprobe + double(kIvfWideVectors) / 2;
+            double(p.mostVectors) / p.nprobe + double(kIvfFoursVectors) / 2;
     const double tiles =
             tilesOfList(p, kIvfSharedQueries) * double(p.lists.numLists);
     const double bits = p.lists.idTest.isThere()
             ? kBitsTime + kBitTime * double(p.lists.numVectors)
             : 0;
-    return kWideTime + bits +
-            vectors * (p.lists.d + kWideMoreDims) *
-            (tiles * kWideDecodingTime + probes * kWideTermTime);
+    return kFoursTime + bits +
+            vectors * (p.lists.d + kFoursMoreDims) *
+            (tiles * kFoursDecodingTime + probes * kFoursTermTime);
 }
 
 /// Components that a pair is as long as.
@@ -218,8 +218,8 @@ double ofDirect(const IvfDirectPlan& plan, const IvfKnnProblem& p) {
         return start + ofProductScan(p);
     }
     const double reading = share * pairs * bytes / kDirectSpeed;
-    if (plan.shared && areSharedWide(p.lists)) {
-        return start + std::max(ofWideScan(p), reading);
+    if (plan.shared && areSharedByFours(p.lists)) {
+        return start + std::max(ofFoursScan(p), reading);
     }
     return start + ofIdTests(plan, p) + std::max(arithmetic, reading);
 }

@@ -17,17 +17,17 @@ constexpr bool areStaged(const IvfLists& lists) {
     return isStaged(lists.coding) && lists.layout == ListLayout::Interleaved;
 }
 /// Those of shared lists, of which a lane has four vectors.
-constexpr bool areSharedWide(const IvfLists& lists) {
+constexpr bool areSharedByFours(const IvfLists& lists) {
     return areStaged(lists) && !areSharedAlone(lists);
 }
 
 /// Components that a stage of shared lists has: of float16 half as many, which
 /// are as many bytes as of eight bits.
-BITS_HOST_DEVICE constexpr int ivfWideDims(int bits) {
+BITS_HOST_DEVICE constexpr int ivfFoursDims(int bits) {
     return bits == 16 ? kIvfDirectDims / 2 : kIvfDirectDims;
 }
 
-/// What blocks of staged scans (IvfGroupStages.cuh, IvfWideStages.cuh) have of
+/// What blocks of staged scans (IvfGroupStages.cuh, IvfFoursStages.cuh) have of
 /// shared memory: stages, and tables behind them.
 struct IvfStagedParams {
     IvfDirectParams direct;
@@ -80,17 +80,17 @@ struct IvfStagedPlan {
                 centroidBytes(lists, dims);
     }
 
-    /// Of kIvfWideVectors.
-    static size_t wideStage(const IvfLists& lists) {
+    /// Of kIvfFoursVectors.
+    static size_t foursStage(const IvfLists& lists) {
         const int bits = bitsOfCodes(lists);
-        return kIvfWideVectors / kIvfGroup * wideGroupBytes(lists.d, bits) +
+        return kIvfFoursVectors / kIvfGroup * foursGroupBytes(lists.d, bits) +
                 centroidBytes(
-                        lists, size_t(std::min(lists.d, ivfWideDims(bits))));
+                        lists, size_t(std::min(lists.d, ivfFoursDims(bits))));
     }
 
     /// Of one group in it, on sixteen.
-    BITS_HOST_DEVICE static constexpr size_t wideGroupBytes(int d, int bits) {
-        const int most = ivfWideDims(bits);
+    BITS_HOST_DEVICE static constexpr size_t foursGroupBytes(int d, int bits) {
+        const int most = ivfFoursDims(bits);
         return roundUp(size_t(d < most ? d : most) * bits * kIvfGroup / 8);
     }
 

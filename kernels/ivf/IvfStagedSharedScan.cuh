@@ -7,27 +7,27 @@
 
 #include "kernels/common/DependentLaunch.h"
 #include "kernels/common/DynamicShared.h"
+#include "kernels/ivf/IvfFoursStages.cuh"
 #include "kernels/ivf/IvfStagedTables.cuh"
 #include "kernels/ivf/IvfTileOrder.cuh"
-#include "kernels/ivf/IvfWideStages.cuh"
 
 namespace faiss_bits {
 
 /// Every block has an even part of the tiles, of kIvfSharedQueries queries and
-/// kIvfWideVectors vectors each: two warps a group of 32.
+/// kIvfFoursVectors vectors each: two warps a group of 32.
 template <Metric kMetric, ListCoding kCoding>
 struct IvfStagedSharedScan {
-    using Stages = IvfWideStages<kCoding>;
+    using Stages = IvfFoursStages<kCoding>;
     using Staged = IvfStagedTables<kCoding>;
     static constexpr int kQueries = kIvfSharedQueries;
     static constexpr int kWarps = kIvfDirectThreads / kWarpSize;
     static constexpr int kGroups = Stages::kGroups;
-    using Order = IvfTileOrder<kQueries, kIvfWideVectors>;
+    using Order = IvfTileOrder<kQueries, kIvfFoursVectors>;
     using Sums = double[kQueries][Stages::kFour];
 
     /// Of a tile, and of the one before.
     struct Kept {
-        uint32_t keys[2][kQueries][kIvfWideVectors];
+        uint32_t keys[2][kQueries][kIvfFoursVectors];
         uint32_t words[2][kGroups]; // of what may be found
     };
 
@@ -131,7 +131,7 @@ struct IvfStagedSharedScan {
         __device__ __forceinline__ void nextTile(const IvfLists& lists) {
             component = 0;
             ++tile;
-            first += kIvfWideVectors;
+            first += kIvfFoursVectors;
             findWord(lists);
         }
 
@@ -223,9 +223,9 @@ struct IvfStagedSharedScan {
 template <Metric kMetric, ListCoding kCoding>
 __global__ __launch_bounds__(
         kIvfDirectThreads,
-        kIvfWideBlocks) void ivfStagedSharedScanKernel(const __grid_constant__
-                                                               IvfStagedParams
-                                                                       staged) {
+        kIvfFoursBlocks) void ivfStagedSharedScanKernel(const __grid_constant__
+                                                                IvfStagedParams
+                                                                        staged) {
     using Scan = IvfStagedSharedScan<kMetric, kCoding>;
     extern __shared__ __align__(16) uint8_t ivfStagedSharedMemory[];
     const IvfDirectParams& params = staged.direct;
@@ -250,10 +250,10 @@ void launchIvfStagedSharedScan(
         const IvfStagedPlan plan(
                 params,
                 device,
-                IvfStagedPlan::wideStage(params.search.lists),
+                IvfStagedPlan::foursStage(params.search.lists),
                 Scan::tableBytes(params.search.d),
                 0,
-                kIvfWideBlocks);
+                kIvfFoursBlocks);
         const auto kernel = ivfStagedSharedScanKernel<kMetric, kCoding>;
         launchAfterPrevious(
                 kernel,

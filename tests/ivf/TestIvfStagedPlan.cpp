@@ -31,12 +31,12 @@ TEST(IvfStagedPlan, SharedListsFitEveryDevice) {
                     lists.d = d;
                     lists.decoding.centroids =
                             isResidual ? &centroids : nullptr;
-                    ASSERT_TRUE(areSharedWide(lists));
+                    ASSERT_TRUE(areSharedByFours(lists));
                     DeviceTraits device;
                     device.sharedBytes = sharedBytes;
                     const int bits = bitsOfCodes(lists);
                     const size_t dims = std::min(d, bits == 16 ? 64 : 128);
-                    const size_t stage = IvfStagedPlan::wideStage(lists);
+                    const size_t stage = IvfStagedPlan::foursStage(lists);
                     ASSERT_EQ(stage % 16, 0);
                     // 128 vectors, and a centroid.
                     ASSERT_GE(stage, dims * (16 * bits + (isResidual ? 4 : 0)));
@@ -44,14 +44,14 @@ TEST(IvfStagedPlan, SharedListsFitEveryDevice) {
                     const size_t padded = (d + 127) / 128 * 128;
                     const size_t tables = padded * (4 * 8 + 2 * 4) + 4096 + 32;
                     const IvfStagedPlan plan(
-                            direct, device, stage, tables, 0, kIvfWideBlocks);
+                            direct, device, stage, tables, 0, kIvfFoursBlocks);
                     ASSERT_GE(plan.params.stages, 2);
                     ASSERT_LE(plan.params.stages, 3);
                     ASSERT_EQ(plan.params.stageBytes, stage);
                     ASSERT_EQ(
                             plan.params.allStages, plan.params.stages * stage);
                     ASSERT_GE(plan.blocks, 1);
-                    ASSERT_LE(plan.blocks, kIvfWideBlocks);
+                    ASSERT_LE(plan.blocks, kIvfFoursBlocks);
                     ASSERT_LE(plan.blocks * (plan.bytes + 1024), sharedBytes)
                             << int(coding) << " " << d;
                 }
@@ -66,11 +66,11 @@ TEST(IvfStagedPlan, EightBitsOf128FillAnH100) {
     direct.search.lists.d = 128;
     DeviceTraits device;
     device.sharedBytes = 233472;
-    const size_t stage = IvfStagedPlan::wideStage(direct.search.lists);
+    const size_t stage = IvfStagedPlan::foursStage(direct.search.lists);
     EXPECT_EQ(stage, 128 * 128);
-    const IvfStagedPlan plan(direct, device, stage, 9248, 0, kIvfWideBlocks);
+    const IvfStagedPlan plan(direct, device, stage, 9248, 0, kIvfFoursBlocks);
     EXPECT_EQ(plan.params.stages, 3);
-    EXPECT_EQ(plan.blocks, kIvfWideBlocks);
+    EXPECT_EQ(plan.blocks, kIvfFoursBlocks);
 }
 
 TEST(IvfStagedPlan, QueriesShareCodesWhereThatTookLess) {

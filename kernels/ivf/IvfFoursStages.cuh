@@ -18,17 +18,17 @@ namespace faiss_bits {
 /// of four vectors whose codes lie side by side: step, start, centroid and
 /// query are read once for four components, and their codes by one load.
 template <ListCoding kCoding>
-class IvfWideStages {
+class IvfFoursStages {
    public:
-    static constexpr int kGroups = kIvfWideVectors / kListGroup;
+    static constexpr int kGroups = kIvfFoursVectors / kListGroup;
     static constexpr int kFour = 4; // vectors of a lane
     static constexpr int kGroupThreads = kIvfDirectThreads / kGroups;
     static constexpr int kBits = codeBitsOf(kCoding, ListLayout::Interleaved);
-    static constexpr int kDims = ivfWideDims(kBits);
+    static constexpr int kDims = ivfFoursDims(kBits);
 
     /// memory: of all stages, on sixteen bytes. steps, starts: those of a
     /// scalar coding.
-    __device__ __forceinline__ IvfWideStages(
+    __device__ __forceinline__ IvfFoursStages(
             uint8_t* memory,
             const IvfStagedParams& params,
             const float* steps,
@@ -115,7 +115,7 @@ class IvfWideStages {
     template <Metric kMetric>
     __device__ __forceinline__ static void put(
             const double (&sums)[kFour],
-            uint32_t (&keys)[kIvfWideVectors]) {
+            uint32_t (&keys)[kIvfFoursVectors]) {
         using Terms = canonical::Terms<kMetric>;
         // As joinSlots(): slots 0 and 4, then 2 and 6 to them, then the odd
         // ones; a lane goes on with half of its vectors, and with one.
@@ -161,7 +161,7 @@ class IvfWideStages {
     }
     /// Of a stage.
     __device__ __forceinline__ uint32_t groupBytes() const {
-        return uint32_t(IvfStagedPlan::wideGroupBytes(dims(), kBits));
+        return uint32_t(IvfStagedPlan::foursGroupBytes(dims(), kBits));
     }
 
     __device__ __forceinline__ int after(int stage) const {
