@@ -68,11 +68,19 @@ void select(
     launchIvfResults(result, stream);
 }
 
+/// What is enqueued of a part of the queries.
+struct PartOfSearch {
+    bool isFirst = true; ///< makes what all parts read, too
+    /// The bits of a test of ids are among that.
+    bool sharesBits = false;
+};
+
 /// bits: to be made of a test of ids when pairs are known, unless it is null
 template <Metric kMetric, ListCoding kCoding>
 void launchScan(
         const IvfDirectPlan& plan,
         const IvfDirectParams& params,
+        const PartOfSearch& part,
         uint32_t* bits,
         const DeviceTraits& device,
         cudaStream_t stream) {
@@ -82,7 +90,7 @@ void launchScan(
             BITS_CUDA_CHECK(cudaMemsetAsync(
                     params.arrived, 0, sizeof(uint32_t), stream));
         }
-        launchIvfDirectLists(params, stream);
+        launchIvfDirectLists(params, part.isFirst, stream);
         if (!params.arrived) {
             launchIvfPairs(
                     params.search,
@@ -269,6 +277,7 @@ namespace {
 void runPart(
         const IvfDirectPlan& plan,
         const IvfKnnProblem& p,
+        const PartOfSearch& part,
         Workspace workspace,
         cudaStream_t stream) {
     WorkspaceSlices slices(workspace);
@@ -280,10 +289,10 @@ void runPart(
         search.lists.firstWords = scratch.firstWords;
         search.lists.wordsOfList = scratch.wordsOfList;
         search.lists.selectedBits = scratch.bits;
-        if (scratch.firstWords) {
+        if (part.isFirst && scratch.firstWords) {
             runIvfFirstWords(p.lists, scratch.firstWords, stream);
         }
-        if (makesAllBits(p)) {
+        if (part.isFirst && part.sharesBits) {
             runIvfTestedBits(search.lists, nullptr, scratch.bits, stream);
         }
     }
@@ -309,7 +318,8 @@ void runPart(
                 : launchScan<Metric::InnerProduct, coding()>;
         launch(plan,
                params,
-               makesAllBits(p) ? nullptr : scratch.bits,
+               part,
+               part.sharesBits ? nullptr : scratch.bits,
                p.device,
                stream);
     });
@@ -329,7 +339,10 @@ void runIvfDirect(
         const IvfKnnProblem& p,
         Workspace workspace,
         cudaStream_t stream) {
+    PartOfSearch of;
+    of.sharesBits = makesAllBits(p);
     for (idx_t q = 0; q < p.numQueries; q += plan.rowsAtATime) {
+        of.isFirst = q == 0;
         IvfKnnProblem part = p;
         part.numQueries = std::min(plan.rowsAtATime, p.numQueries - q);
         part.queries += q * p.lists.d;
@@ -338,7 +351,7 @@ void runIvfDirect(
         }
         part.outDistances += q * p.k;
         part.outIds += q * p.k;
-        runPart(plan, part, workspace, stream);
+        runPart(plan, part, of, workspace, stream);
     }
 }
 

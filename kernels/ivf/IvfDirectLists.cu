@@ -161,9 +161,13 @@ void launchIvfCentroids(
             params);
 }
 
-void launchIvfDirectLists(const IvfDirectParams& params, cudaStream_t stream) {
+void launchIvfDirectLists(
+        const IvfDirectParams& params,
+        bool makesCodebook,
+        cudaStream_t stream) {
     const auto parts = uint32_t(params.search.lists.decoding.numParts);
-    const uint32_t ofCodebook = params.turnedCodebook ? parts
+    const uint32_t ofCodebook = !makesCodebook ? 0
+            : params.turnedCodebook            ? parts
             : params.codebook
             ? (parts + kIvfCodebookParts - 1) / kIvfCodebookParts
             : 0;

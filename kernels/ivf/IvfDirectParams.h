@@ -116,7 +116,13 @@ void launchIvfCentroids(
 /// The columns of each query, its lists where there are centroids, starts and
 /// steps: what launchIvfDirectScan finds itself. And what launchIvfPairs makes,
 /// for tiles of tileQueries and tileVectors, where there is a counter.
-void launchIvfDirectLists(const IvfDirectParams& params, cudaStream_t stream);
+///
+/// makesCodebook  also codebook and codebookNorms, or turnedCodebook and
+///                turnedSquares, where the scan wants them: once a search
+void launchIvfDirectLists(
+        const IvfDirectParams& params,
+        bool makesCodebook,
+        cudaStream_t stream);
 
 /// Keys of the vectors of each query's lists, and the columns; after
 /// launchIvfCentroids where there are centroids. Of rows, float32 and product

@@ -20,10 +20,12 @@ inline bool makesBits(const IvfDirectPlan& plan, const IvfKnnProblem& p) {
     return plan.shared && p.lists.idTest.isThere();
 }
 
-/// Of all queries of a problem.
+/// Of all queries of a problem, which may be a part of those of a search. What
+/// does not depend on the queries lies first, so that all parts have it in one
+/// place.
 struct DirectScratch {
     IvfDirectParams params; // what lies in scratch, and its sizes
-    // Of a test of ids: its bits.
+    // Of a test of ids: its bits; of no query.
     uint32_t* bits = nullptr;
     uint32_t* firstWords = nullptr;
     uint32_t wordsOfList = 0;
@@ -41,6 +43,21 @@ struct DirectScratch {
         const size_t numLists = size_t(p.lists.numLists);
         const size_t pairs = rows * size_t(p.nprobe);
         search.stride = plan.stride;
+        if (plan.byTables) {
+            params.turnedCodebook = slices.take<float>(
+                    size_t(p.lists.d) << p.lists.decoding.partBits);
+            params.turnedSquares =
+                    slices.take<float>(size_t(p.lists.decoding.numParts));
+        }
+        if (makesBits(plan, p)) {
+            IvfLists lists = p.lists;
+            wordsOfList = ivfWordsOfList(lists, ivfLongestList(p));
+            if (wordsOfList == 0) {
+                firstWords = slices.take<uint32_t>(numLists + 1);
+            }
+            lists.wordsOfList = wordsOfList;
+            bits = slices.take<uint32_t>(size_t(ivfFilterWords(lists)));
+        }
         search.columns = slices.take<uint32_t>(pairs + rows);
         const size_t columns = rows * size_t(plan.stride);
         if (plan.selects) {
@@ -55,10 +72,6 @@ struct DirectScratch {
         }
         if (plan.byTables) {
             params.bounds = slices.take<uint32_t>(2 * rows);
-            params.turnedCodebook = slices.take<float>(
-                    size_t(p.lists.d) << p.lists.decoding.partBits);
-            params.turnedSquares =
-                    slices.take<float>(size_t(p.lists.decoding.numParts));
         } else if (hasEstimates(plan, p)) {
             params.bounds = slices.take<uint32_t>(2 * rows);
             params.codebook = slices.take<uint16_t>(
@@ -69,15 +82,6 @@ struct DirectScratch {
         if (plan.findsLists) {
             params.centroidKeys = slices.take<uint32_t>(rows * numLists);
             params.foundProbes = slices.take<idx_t>(pairs);
-        }
-        if (makesBits(plan, p)) {
-            IvfLists lists = p.lists;
-            wordsOfList = ivfWordsOfList(lists, ivfLongestList(p));
-            if (wordsOfList == 0) {
-                firstWords = slices.take<uint32_t>(numLists + 1);
-            }
-            lists.wordsOfList = wordsOfList;
-            bits = slices.take<uint32_t>(size_t(ivfFilterWords(lists)));
         }
         if (plan.shared) {
             if (sortsPairsInOneBlock(idx_t(pairs), p.lists.numLists)) {
