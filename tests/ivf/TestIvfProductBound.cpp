@@ -3,29 +3,13 @@
 /// the farther one's sets, whatever order sums are formed in; and some come
 /// close to it, so that a smaller bound would fail.
 
-#include <random>
-
-#include "kernels/ivf/IvfProductBound.h"
-#include "tests/ivf/EstimateBoundHarness.h"
+#include "tests/ivf/ProductBoundHarness.h"
 
 namespace faiss_bits::test {
 namespace {
 
-using Rows = std::vector<std::vector<float>>;
-
-/// A query, a centroid, and what codes name: any rows y.
-struct Search {
-    Metric metric;
-    std::vector<float> q, c;
-    Rows y;
-    int partDims = 2;
-};
-
-struct Estimates {
-    std::vector<double> keys; ///< canonical
-    std::vector<float> values;
-    ivf_product::Bound bound;
-};
+using Search = CodedSearch;
+using Estimates = CodedEstimates;
 
 /// The root of the sum over parts of the greatest square of a row.
 float longestOf(const Rows& rows, int partDims) {
@@ -49,7 +33,8 @@ Estimates estimatesOf(const Search& search, Sums order) {
     using namespace ivf_estimate;
     const int d = int(search.q.size());
     const bool isL2 = search.metric == Metric::L2;
-    const float square = longestOf(search.y, search.partDims);
+    const int partDims = d / search.parts;
+    const float square = longestOf(search.y, partDims);
     const float scaleY = scaleOf(square);
     Rows off = search.y;
     for (auto& row : off) {
@@ -59,8 +44,8 @@ Estimates estimatesOf(const Search& search, Sums order) {
     }
     ivf_product::CodebookNorms codes;
     codes.longest = std::sqrt(square) * ivf_product::kUp;
-    codes.lost = std::sqrt(longestOf(off, search.partDims)) *
-            inverseOf(scaleY) * ivf_product::kUp;
+    codes.lost = std::sqrt(longestOf(off, partDims)) * inverseOf(scaleY) *
+            ivf_product::kUp;
 
     std::vector<float> s(d), kept(d), lost(d), sizes(d);
     for (int i = 0; i < d; ++i) {
@@ -112,50 +97,19 @@ Estimates estimatesOf(const Search& search, Sums order) {
     return found;
 }
 
-double limitOf(const Search& search, float value, ivf_product::Bound bound) {
-    return search.metric == Metric::L2
-            ? ivf_product::limitOf<Metric::L2>(value, bound)
-            : ivf_product::limitOf<Metric::InnerProduct>(value, bound);
-}
-
-/// used: the part of the way to the limit that is gone, at most.
+/// As CodedEstimates::hold.
 testing::AssertionResult holds(
         const Search& search,
         Sums order,
         double* used = nullptr,
         float part = 1) {
-    Estimates found = estimatesOf(search, order);
-    found.bound.root *= part;
-    found.bound.square *= part;
+    const Estimates found = estimatesOf(search, order);
     for (float value : found.values) {
         if (!std::isfinite(value)) {
             return testing::AssertionSuccess(); // it has none, nor a limit
         }
     }
-    for (size_t near = 0; near < found.keys.size(); ++near) {
-        for (size_t far = 0; far < found.keys.size(); ++far) {
-            if (found.keys[near] > found.keys[far]) {
-                continue;
-            }
-            const double limit =
-                    limitOf(search, found.values[far], found.bound);
-            const double from = found.values[far];
-            if (used && limit > from) {
-                *used = std::max(
-                        *used, (found.values[near] - from) / (limit - from));
-            }
-            if (!(found.values[near] <= roundedUp(limit))) {
-                return testing::AssertionFailure()
-                        << "keys " << found.keys[near] << " and "
-                        << found.keys[far] << " have estimates "
-                        << found.values[near] << " and " << from << ", limit "
-                        << limit << "; d=" << search.q.size()
-                        << " metric=" << int(search.metric)
-                        << " sums=" << int(order);
-            }
-        }
-    }
-    return testing::AssertionSuccess();
+    return found.hold(search, order, used, part);
 }
 
 /// Squares of the codebook's numbers are below float32's least; a query rounds
@@ -164,7 +118,7 @@ TEST(IvfProductBound, HoldsForRowsWhoseSquaresAreNothing) {
     for (int exponent : {-76, -75, -74, -70}) {
         const float z = std::ldexp(1.0f, exponent);
         for (float size : {1.0f, 0x1p20f}) {
-            Search search{Metric::InnerProduct, {}, {}, Rows(2)};
+            Search search{Metric::InnerProduct, 8, {}, {}, Rows(2)};
             for (int i = 0; i < 16; ++i) {
                 const float part = i >= 8 ? 0.4f : i % 2 ? 0.1f : 0.6f;
                 search.q.push_back(size * (1 + part * 0x1p-10f));
@@ -181,34 +135,17 @@ TEST(IvfProductBound, HoldsForRowsWhoseSquaresAreNothing) {
 
 TEST(IvfProductBound, HoldsForRandomVectors) {
     std::mt19937 random(1);
-    std::normal_distribution<float> normal;
     for (Metric metric : {Metric::L2, Metric::InnerProduct}) {
         for (int d : {16, 64, 128, 256}) {
             for (float size : {1.0f, 1e-30f, 1e-20f, 1e-6f, 1e6f, 1e15f}) {
                 for (float offset : {0.0f, 1.0f, 1e4f}) {
-                    Search search{metric, {}, {}, Rows(20)};
-                    search.partDims = d == 64 ? 4 : 2;
-                    const float ofQuery = std::ldexp(1.0f, int(random() % 9));
-                    for (int i = 0; i < d; ++i) {
-                        const float middle = offset * float(1 + i % 5);
-                        search.c.push_back(size * (middle + normal(random)));
-                        search.q.push_back(
-                                size * (middle + ofQuery * normal(random)));
-                        // Parts of other sizes, of which some are lost.
-                        const float ofPart = size * std::ldexp(1.0f, -(i % 40));
-                        for (auto& y : search.y) {
-                            y.push_back(
-                                    (random() % 2 ? size : ofPart) *
-                                    normal(random));
-                        }
-                    }
-                    // Some are as near as can be, and alike.
-                    for (int i = 0; i < d; ++i) {
-                        search.y[0][i] = search.q[i] - search.c[i];
-                        search.y[1][i] =
-                                std::nextafter(search.y[0][i], search.y[2][i]);
-                        search.y[3][i] = search.y[4][i];
-                    }
+                    const Search search = randomSearch(
+                            metric,
+                            d,
+                            d == 64 ? d / 4 : d / 2,
+                            size,
+                            offset,
+                            random);
                     for (Sums order : kSums) {
                         ASSERT_TRUE(holds(search, order))
                                 << "size=" << size << " offset=" << offset;
@@ -222,7 +159,7 @@ TEST(IvfProductBound, HoldsForRandomVectors) {
 /// What float16 rounds by half a unit, up or down, and one vector that is
 /// farther by very little.
 Search hardSearch(Metric metric, int d) {
-    Search search{metric, {}, std::vector<float>(d, 0), Rows(2)};
+    Search search{metric, d / 2, {}, std::vector<float>(d, 0), Rows(2)};
     constexpr float kUnit = 0x1p-10f;
     const float middle = 1 + 2.5f * kUnit;
     const float above = std::nextafter(middle, 2.0f);

@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "tests/ivf/DirectHarness.h"
+#include "tests/ivf/SharedCodeScans.h"
 
 namespace faiss_bits::test {
 namespace {
@@ -54,6 +54,10 @@ void expectShared(const KernelCase& c) {
     lists.expectExact(lists.run(plan, p, 0));
 }
 
+SharedCodeScans scansOf(const Shape& shape) {
+    return {[=](uint32_t seed) { return caseOf(shape, seed); }, expectShared};
+}
+
 class IvfProductScan : public GpuTest {};
 
 TEST_F(IvfProductScan, SmallShapes) {
@@ -88,33 +92,17 @@ TEST_F(IvfProductScan, EveryShape) {
 }
 
 TEST_F(IvfProductScan, HardValues) {
-    for (ListFill fill :
-         {ListFill::Integers,
-          ListFill::Equal,
-          ListFill::Duplicates,
-          ListFill::Offset,
-          ListFill::Tiny,
-          ListFill::Small,
-          ListFill::Huge,
-          ListFill::Mixed,
-          ListFill::NotFinite}) {
-        for (Metric metric : {Metric::L2, Metric::InnerProduct}) {
-            for (int k : {1, 10, 128}) {
-                for (int length : {90, 1500}) {
-                    KernelCase c = caseOf({32, 16}, uint32_t(fill) + 10);
-                    c.fill = fill;
-                    c.metric = metric;
-                    c.k = k;
-                    c.lengths = unevenLengths(9, length, c.seed);
-                    c.isResidual = k != 10;
-                    expectShared(c);
-                    if (HasFatalFailure()) {
-                        return;
-                    }
-                }
-            }
-        }
-    }
+    scansOf({32, 16}).hardValues(
+            {ListFill::Integers,
+             ListFill::Equal,
+             ListFill::Duplicates,
+             ListFill::Offset,
+             ListFill::Tiny,
+             ListFill::Small,
+             ListFill::Huge,
+             ListFill::Mixed,
+             ListFill::NotFinite},
+            {1, 10, 128});
 }
 
 TEST_F(IvfProductScan, SmallLists) {
@@ -144,45 +132,16 @@ TEST_F(IvfProductScan, QueriesOfAList) {
 }
 
 TEST_F(IvfProductScan, SmallFilters) {
-    for (double selected : {0.0, 0.002, 0.1, 0.9}) {
-        for (bool evenWords : {false, true}) {
-            KernelCase c = caseOf({48, 24}, uint32_t(selected * 1000) + 5);
-            c.selected = selected;
-            c.evenWords = evenWords;
-            expectShared(c);
-        }
-    }
+    scansOf({48, 24}).filters({ListLayout::Rows});
 }
 
 TEST_F(IvfProductScan, ListsBeginAnywhereAndIdsAreOfEveryKind) {
-    for (int shift : {0, 1, 2, 4, 8}) {
-        for (ListIds kind :
-             {ListIds::Given64, ListIds::Given32, ListIds::Places}) {
-            KernelCase c = caseOf({128, 64}, uint32_t(shift) + 7);
-            c.listShift = shift;
-            c.idKind = kind;
-            expectShared(c);
-        }
-    }
+    scansOf({128, 64}).places();
 }
 
 TEST_F(IvfProductScan, NeighboursAndWhatThereIs) {
     // At both sides of the finish's room and of groups.
-    for (int k : {1, 2, 31, 32, 33, 100, 127, 128}) {
-        for (int length : {4, 40, 600, 5000}) {
-            for (ListFill fill : {ListFill::Uniform, ListFill::Integers}) {
-                KernelCase c = caseOf({16, 8}, uint32_t(k + length));
-                c.fill = fill;
-                c.q = 2;
-                c.k = k;
-                c.lengths = unevenLengths(8, length, c.seed);
-                expectShared(c);
-                if (HasFatalFailure()) {
-                    return;
-                }
-            }
-        }
-    }
+    scansOf({16, 8}).neighbours({1, 2, 31, 32, 33, 100, 127, 128});
 }
 
 TEST_F(IvfProductScan, LargeSearchesAreExact) {

@@ -3,31 +3,17 @@
 /// that the farther one's sets, and sums of entries have 16 bits; some come
 /// close to the bound, so that a smaller one would fail.
 
-#include <random>
-
 #include "kernels/ivf/IvfTableBound.h"
-#include "tests/ivf/EstimateBoundHarness.h"
+#include "tests/ivf/ProductBoundHarness.h"
 
 namespace faiss_bits::test {
 namespace {
 
-using Rows = std::vector<std::vector<float>>;
+using Search = CodedSearch;
 
-/// A query, a centroid, and what codes name: any rows y, whose parts are all
-/// rows of the codebook.
-struct Search {
-    Metric metric;
-    int parts = 1;
-    std::vector<float> q, c;
-    Rows y;
-};
-
-struct Estimates {
-    std::vector<double> keys; ///< canonical
-    std::vector<float> values;
+struct Estimates : CodedEstimates {
     std::vector<uint32_t> sums;
     bool isBounded = true;
-    ivf_table::Bound bound;
 };
 
 std::vector<float> partOf(const std::vector<float>& row, int part, int dims) {
@@ -107,52 +93,22 @@ Estimates estimatesOf(const Search& search, Sums order) {
             : estimatesOf<Metric::InnerProduct>(search, order);
 }
 
-double limitOf(const Search& search, float value, ivf_table::Bound bound) {
-    return search.metric == Metric::L2
-            ? ivf_product::limitOf<Metric::L2>(value, bound)
-            : ivf_product::limitOf<Metric::InnerProduct>(value, bound);
-}
-
-/// used: the part of the way to the limit that is gone, at most. part: of the
-/// bound. A search without a bound fails.
+/// As CodedEstimates::hold. A search without a bound fails.
 testing::AssertionResult holds(
         const Search& search,
         Sums order,
         double* used = nullptr,
         float part = 1) {
-    Estimates found = estimatesOf(search, order);
+    const Estimates found = estimatesOf(search, order);
     if (!found.isBounded) {
         return testing::AssertionFailure() << "no bound";
     }
-    found.bound.root *= part;
-    found.bound.square *= part;
-    for (size_t far = 0; far < found.keys.size(); ++far) {
-        if (found.sums[far] > uint32_t(ivf_table::kMostSum)) {
-            return testing::AssertionFailure() << "sum " << found.sums[far];
-        }
-        const double from = found.values[far];
-        const double limit = limitOf(search, found.values[far], found.bound);
-        for (size_t near = 0; near < found.keys.size(); ++near) {
-            if (found.keys[near] > found.keys[far]) {
-                continue;
-            }
-            if (used && limit > from) {
-                *used = std::max(
-                        *used, (found.values[near] - from) / (limit - from));
-            }
-            if (!(found.values[near] <= roundedUp(limit))) {
-                return testing::AssertionFailure()
-                        << "keys " << found.keys[near] << " and "
-                        << found.keys[far] << " have estimates "
-                        << found.values[near] << " and " << from << ", limit "
-                        << limit << "; d=" << search.q.size()
-                        << " parts=" << search.parts
-                        << " metric=" << int(search.metric)
-                        << " sums=" << int(order);
-            }
+    for (uint32_t sum : found.sums) {
+        if (sum > uint32_t(ivf_table::kMostSum)) {
+            return testing::AssertionFailure() << "sum " << sum;
         }
     }
-    return testing::AssertionSuccess();
+    return found.hold(search, order, used, part);
 }
 
 TEST(IvfTableBound, EntriesAreInTheirRanges) {
@@ -190,7 +146,6 @@ TEST(IvfTableBound, EntriesAreInTheirRanges) {
 
 TEST(IvfTableBound, HoldsForRandomVectors) {
     std::mt19937 random(1);
-    std::normal_distribution<float> normal;
     constexpr struct {
         int d;
         int parts;
@@ -206,28 +161,8 @@ TEST(IvfTableBound, HoldsForRandomVectors) {
         for (const auto& shape : kShapes) {
             for (float size : {1.0f, 1e-30f, 1e-20f, 1e-6f, 1e6f, 1e12f}) {
                 for (float offset : {0.0f, 1.0f, 1e4f}) {
-                    Search search{metric, shape.parts, {}, {}, Rows(20)};
-                    const float ofQuery = std::ldexp(1.0f, int(random() % 9));
-                    for (int i = 0; i < shape.d; ++i) {
-                        const float middle = offset * float(1 + i % 5);
-                        search.c.push_back(size * (middle + normal(random)));
-                        search.q.push_back(
-                                size * (middle + ofQuery * normal(random)));
-                        // Parts of other sizes, of which some are lost.
-                        const float ofPart = size * std::ldexp(1.0f, -(i % 40));
-                        for (auto& y : search.y) {
-                            y.push_back(
-                                    (random() % 2 ? size : ofPart) *
-                                    normal(random));
-                        }
-                    }
-                    // Some are as near as can be, and alike.
-                    for (int i = 0; i < shape.d; ++i) {
-                        search.y[0][i] = search.q[i] - search.c[i];
-                        search.y[1][i] =
-                                std::nextafter(search.y[0][i], search.y[2][i]);
-                        search.y[3][i] = search.y[4][i];
-                    }
+                    const Search search = randomSearch(
+                            metric, shape.d, shape.parts, size, offset, random);
                     for (Sums order :
                          {Sums::Forward, Sums::Descending, Sums::Signs}) {
                         ASSERT_TRUE(holds(search, order))

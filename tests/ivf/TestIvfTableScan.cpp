@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <string>
 
-#include "tests/ivf/DirectHarness.h"
+#include "tests/ivf/SharedCodeScans.h"
 
 namespace faiss_bits::test {
 namespace {
@@ -34,6 +34,11 @@ void expectByTables(const KernelCase& c) {
     lists.expectExact(lists.run(plan, p));
     // Whatever the scratch holds.
     lists.expectExact(lists.run(plan, p, 0));
+}
+
+SharedCodeScans scansOf(int partDims, int parts) {
+    return {[=](uint32_t seed) { return caseOf(partDims, parts, seed); },
+            expectByTables};
 }
 
 constexpr int kPartDims[] = {1, 2, 3, 4, 5, 6, 8, 12, 16, 25, 32, 64};
@@ -115,34 +120,18 @@ TEST_F(IvfTableScan, EveryNumberOfBits) {
 }
 
 TEST_F(IvfTableScan, HardValues) {
-    for (ListFill fill :
-         {ListFill::Integers,
-          ListFill::Equal,
-          ListFill::Duplicates,
-          ListFill::Offset,
-          ListFill::Tiny,
-          ListFill::Small,
-          ListFill::Huge,
-          ListFill::Mixed,
-          ListFill::FarList,
-          ListFill::NotFinite}) {
-        for (Metric metric : {Metric::L2, Metric::InnerProduct}) {
-            for (int k : {1, 10, 128, 129, 512}) {
-                for (int length : {90, 1500}) {
-                    KernelCase c = caseOf(3, 8, uint32_t(fill) + 10);
-                    c.fill = fill;
-                    c.metric = metric;
-                    c.k = k;
-                    c.lengths = unevenLengths(9, length, c.seed);
-                    c.isResidual = k != 10;
-                    expectByTables(c);
-                    if (HasFatalFailure()) {
-                        return;
-                    }
-                }
-            }
-        }
-    }
+    scansOf(3, 8).hardValues(
+            {ListFill::Integers,
+             ListFill::Equal,
+             ListFill::Duplicates,
+             ListFill::Offset,
+             ListFill::Tiny,
+             ListFill::Small,
+             ListFill::Huge,
+             ListFill::Mixed,
+             ListFill::FarList,
+             ListFill::NotFinite},
+            {1, 10, 128, 129, 512});
 }
 
 TEST_F(IvfTableScan, SmallLists) {
@@ -178,18 +167,7 @@ TEST_F(IvfTableScan, QueriesOfAList) {
 }
 
 TEST_F(IvfTableScan, SmallFilters) {
-    for (double selected : {0.0, 0.002, 0.1, 0.9}) {
-        for (bool evenWords : {false, true}) {
-            for (ListLayout layout :
-                 {ListLayout::Rows, ListLayout::Interleaved}) {
-                KernelCase c = caseOf(12, 8, uint32_t(selected * 1000) + 5);
-                c.layout = layout;
-                c.selected = selected;
-                c.evenWords = evenWords;
-                expectByTables(c);
-            }
-        }
-    }
+    scansOf(12, 8).filters({ListLayout::Rows, ListLayout::Interleaved});
 }
 
 TEST_F(IvfTableScan, TestsOfIds) {
@@ -205,36 +183,14 @@ TEST_F(IvfTableScan, TestsOfIds) {
 }
 
 TEST_F(IvfTableScan, ListsBeginAnywhereAndIdsAreOfEveryKind) {
-    for (int shift : {0, 1, 2, 4, 8}) {
-        for (int parts : {4, 8, 16}) {
-            for (ListIds kind :
-                 {ListIds::Given64, ListIds::Given32, ListIds::Places}) {
-                KernelCase c = caseOf(6, parts, uint32_t(shift) + 7);
-                c.listShift = shift;
-                c.idKind = kind;
-                expectByTables(c);
-            }
-        }
+    for (int parts : {4, 8, 16}) {
+        scansOf(6, parts).places();
     }
 }
 
 TEST_F(IvfTableScan, NeighboursAndWhatThereIs) {
     // At both sides of the finish's rooms and of groups.
-    for (int k : {1, 2, 31, 32, 33, 127, 128, 129, 300, 511, 512}) {
-        for (int length : {4, 40, 600, 5000}) {
-            for (ListFill fill : {ListFill::Uniform, ListFill::Integers}) {
-                KernelCase c = caseOf(3, 4, uint32_t(k + length));
-                c.fill = fill;
-                c.q = 2;
-                c.k = k;
-                c.lengths = unevenLengths(8, length, c.seed);
-                expectByTables(c);
-                if (HasFatalFailure()) {
-                    return;
-                }
-            }
-        }
-    }
+    scansOf(3, 4).neighbours({1, 2, 31, 32, 33, 127, 128, 129, 300, 511, 512});
 }
 
 TEST_F(IvfTableScan, QueriesComeInParts) {
@@ -245,6 +201,10 @@ TEST_F(IvfTableScan, QueriesComeInParts) {
             c.k = k;
             c.nprobe = 2;
             c.lengths = unevenLengths(5, 260, c.seed);
+            if (q == 1100) { // bits that all parts read
+                c.filter = KernelFilter::IdBits;
+                c.selected = 0.3;
+            }
             const KernelLists lists(c);
             const IvfKnnProblem p = lists.plainProblem();
             const IvfKnnPlan whole = planByTables(p);
