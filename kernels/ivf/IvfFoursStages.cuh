@@ -3,44 +3,26 @@
 #pragma once
 
 #include "kernels/ivf/CodesOfFour.cuh"
-#include "kernels/ivf/IvfDirectSums.cuh"
-#include "kernels/ivf/IvfStagedParams.h"
-#include "kernels/knn/certified/JoinSlots.cuh"
+#include "kernels/ivf/IvfStageRing.cuh"
 
 namespace faiss_bits {
 
-/// A stage has up to kDims components of each group, as they lie in the list,
-/// but that 16 bytes are exchanged so that eight components of 16 vectors lie
-/// in different banks. Behind them are those of the list's centroid, where
-/// vectors are residuals.
+/// A stage has up to kDims components of each group.
 ///
 /// Two warps have a group. A lane has one slot of the sums (CanonicalPair.cuh)
 /// of four vectors whose codes lie side by side: step, start, centroid and
 /// query are read once for four components, and their codes by one load.
 template <ListCoding kCoding>
-class IvfFoursStages {
+class IvfFoursStages : public IvfStageRing<kCoding> {
+    using Ring = IvfStageRing<kCoding>;
+
    public:
     static constexpr int kGroups = kIvfFoursVectors / kListGroup;
     static constexpr int kFour = 4; // vectors of a lane
     static constexpr int kGroupThreads = kIvfDirectThreads / kGroups;
-    static constexpr int kBits = codeBitsOf(kCoding, ListLayout::Interleaved);
-    static constexpr int kDims = ivfFoursDims(kBits);
+    static constexpr int kDims = ivfFoursDims(Ring::kBits);
 
-    /// memory: of all stages, on sixteen bytes. steps, starts: those of a
-    /// scalar coding.
-    __device__ __forceinline__ IvfFoursStages(
-            uint8_t* memory,
-            const IvfStagedParams& params,
-            const float* steps,
-            const float* starts)
-            : memory_(memory),
-              params_(params),
-              steps_(steps),
-              starts_(starts) {}
-
-    __device__ __forceinline__ int count() const {
-        return params_.stages;
-    }
+    using Ring::Ring;
 
     /// The group that this warp adds up, of a tile.
     __device__ __forceinline__ static uint32_t groupOfWarp() {
@@ -56,43 +38,19 @@ class IvfFoursStages {
             uint32_t group,
             int begin,
             bool isWanted) {
-        const int d = dims();
+        const int d = this->dims();
         const int count = min(d - begin, kDims);
         if (isWanted) {
-            copyCodes(
+            this->template copyCodes<kGroupThreads, 4>(
                     static_cast<const uint8_t*>(vectors) +
                             (int64_t(group) * d + begin) * kRowBytes,
-                    count * kRowBytes);
+                    count * kRowBytes,
+                    groupOfWarp() * groupBytes());
         }
-        static_assert(kDims <= kIvfDirectThreads);
-        if (centroids() && int(threadIdx.x) < count) {
-            asm volatile(
-                    "cp.async.ca.shared.global [%0], [%1], 4;" ::"r"(
-                            sharedAddressOf(centroidOf(to_) + threadIdx.x)),
-                    "l"(centroids() + int64_t(list) * d + begin + threadIdx.x)
-                    : "memory");
-        }
-        copyNothing();
-    }
-    __device__ __forceinline__ void copyNothing() {
-        asm volatile("cp.async.commit_group;" ::: "memory");
-        to_ = after(to_);
-    }
-
-    /// Until the stage that is looked at has arrived for all threads, and all
-    /// have left the one before, to which the next copy goes.
-    __device__ __forceinline__ void wait() const {
-        static_assert(IvfStagedPlan::kMostStages == 3);
-        if (count() == 3) {
-            asm volatile("cp.async.wait_group 1;" ::: "memory");
-        } else {
-            asm volatile("cp.async.wait_group 0;" ::: "memory");
-        }
-        __syncthreads();
-    }
-
-    __device__ __forceinline__ void next() {
-        from_ = after(from_);
+        static_assert(kDims <= kIvfDirectDims);
+        this->copyCentroid(
+                list, d, begin, count, [&] { return centroidOf(to_); });
+        this->copyNothing();
     }
 
     /// Adds the components that the stage has, `begin` and on, to the sums of
@@ -103,7 +61,7 @@ class IvfFoursStages {
             const double* queries,
             int stride,
             double (&sums)[kMost][kFour]) const {
-        if (centroids()) {
+        if (this->centroids()) {
             addAll<kMetric, kQueries, true>(begin, queries, stride, sums);
         } else {
             addAll<kMetric, kQueries, false>(begin, queries, stride, sums);
@@ -143,72 +101,28 @@ class IvfFoursStages {
     }
 
    private:
-    static constexpr int kSlots = canonical::kSlots;
+    using Ring::from_;
+    using Ring::kBits;
+    using Ring::kRowBytes;
+    using Ring::kSlots;
+    using Ring::params_;
+    using Ring::placeOf;
+    using Ring::starts_;
+    using Ring::steps_;
+    using Ring::to_;
     static_assert(kGroupThreads == kListGroup / kFour * kSlots);
-    static constexpr int kChunk = 16;
-    static constexpr int kRowBytes = kListGroup * kBits / 8; // of a component
-    /// Chunks of a component that are exchanged.
-    static constexpr int kChunks =
-            kRowBytes % kChunk == 0 ? kRowBytes / kChunk : 1;
-    static_assert(isStaged(kCoding) && kSlots % kChunks == 0);
 
-    __device__ __forceinline__ int dims() const {
-        return params_.direct.search.d;
-    }
-    /// nullptr: vectors are no residuals.
-    __device__ __forceinline__ const float* centroids() const {
-        return params_.direct.search.lists.decoding.centroids;
-    }
     /// Of a stage.
     __device__ __forceinline__ uint32_t groupBytes() const {
-        return uint32_t(IvfStagedPlan::foursGroupBytes(dims(), kBits));
-    }
-
-    __device__ __forceinline__ int after(int stage) const {
-        return stage + 1 == count() ? 0 : stage + 1;
-    }
-    __device__ __forceinline__ uint8_t* stage(int i) const {
-        return memory_ + i * params_.stageBytes;
+        return uint32_t(IvfStagedPlan::foursGroupBytes(this->dims(), kBits));
     }
     __device__ __forceinline__ float* centroidOf(int i) const {
-        return reinterpret_cast<float*>(stage(i) + kGroups * groupBytes());
-    }
-    __device__ __forceinline__ static uint32_t sharedAddressOf(const void* at) {
-        return uint32_t(__cvta_generic_to_shared(at));
+        return reinterpret_cast<float*>(
+                this->stage(i) + kGroups * groupBytes());
     }
     /// The four of this lane, of its group.
     __device__ __forceinline__ static int fourOfLane() {
         return int(threadIdx.x % kGroupThreads / kSlots);
-    }
-
-    /// Where a byte of a group's codes is.
-    __device__ __forceinline__ static int placeOf(int byte) {
-        if constexpr (kChunks == 1) {
-            return byte;
-        }
-        const int component = byte / kRowBytes;
-        return byte ^ (component / (kSlots / kChunks) % kChunks * kChunk);
-    }
-
-    /// By the threads of a group.
-    __device__ __forceinline__ void copyCodes(const uint8_t* codes, int bytes)
-            const {
-        uint8_t* to = stage(to_) + groupOfWarp() * groupBytes();
-        const int thread = int(threadIdx.x % kGroupThreads);
-        // A list need not begin on sixteen bytes.
-        const int whole = reinterpret_cast<uintptr_t>(codes) % kChunk == 0
-                ? bytes / kChunk * kChunk
-                : 0;
-#pragma unroll 4
-        for (int i = thread * kChunk; i < whole; i += kGroupThreads * kChunk) {
-            asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(
-                                 sharedAddressOf(to + placeOf(i))),
-                         "l"(codes + i)
-                         : "memory");
-        }
-        for (int i = whole + thread; i < bytes; i += kGroupThreads) {
-            to[placeOf(i)] = codes[i];
-        }
     }
 
     template <Metric kMetric, int kQueries, bool kResidual, int kMost>
@@ -219,9 +133,9 @@ class IvfFoursStages {
             double (&sums)[kMost][kFour]) const {
         using Terms = canonical::Terms<kMetric>;
         static_assert(Terms::kSums == 1 && kQueries <= kMost);
-        const int count = min(dims() - begin, kDims);
+        const int count = min(this->dims() - begin, kDims);
         const int slot = int(threadIdx.x % kSlots);
-        const Codes codes(stage(from_) + groupOfWarp() * groupBytes());
+        const Codes codes(this->stage(from_) + groupOfWarp() * groupBytes());
         const float* centroid = centroidOf(from_) + slot;
         const int first = begin + slot;
         const auto addOne = [&](int i) {
@@ -320,13 +234,6 @@ class IvfFoursStages {
             }
         }
     };
-
-    uint8_t* memory_;
-    const IvfStagedParams& params_;
-    const float* steps_;
-    const float* starts_;
-    int to_ = 0;   // stage of the next copy
-    int from_ = 0; // stage that is looked at
 };
 
 } // namespace faiss_bits

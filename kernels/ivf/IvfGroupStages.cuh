@@ -3,39 +3,21 @@
 /// come sixteen bytes at a time.
 #pragma once
 
-#include "kernels/ivf/IvfDirectSums.cuh"
-#include "kernels/ivf/IvfStagedParams.h"
-#include "kernels/knn/certified/JoinSlots.cuh"
+#include "kernels/ivf/IvfStageRing.cuh"
 
 namespace faiss_bits {
 
-/// A stage has up to kIvfDirectDims components of a group, as they lie in the
-/// list, but that 16 bytes are exchanged so that eight components of four
-/// vectors lie in different banks. Behind them are those of the list's
-/// centroid, where vectors are residuals.
+/// A stage has up to kIvfDirectDims components of a group.
 ///
 /// Eight lanes have a vector, one a slot of its sum (CanonicalPair.cuh), and a
 /// warp four vectors.
 template <ListCoding kCoding>
-class IvfGroupStages {
+class IvfGroupStages : public IvfStageRing<kCoding> {
+    using Ring = IvfStageRing<kCoding>;
+
    public:
-    static constexpr int kSlots = canonical::kSlots;
-
-    /// memory: of all stages, on sixteen bytes. steps, starts: those of a
-    /// scalar coding.
-    __device__ __forceinline__ IvfGroupStages(
-            uint8_t* memory,
-            const IvfStagedParams& params,
-            const float* steps,
-            const float* starts)
-            : memory_(memory),
-              params_(params),
-              steps_(steps),
-              starts_(starts) {}
-
-    __device__ __forceinline__ int count() const {
-        return params_.stages;
-    }
+    using Ring::kSlots;
+    using Ring::Ring;
 
     /// Begins to copy components `begin` and on of a group of a list. There is
     /// one copy for every stage, if only an empty one.
@@ -44,41 +26,16 @@ class IvfGroupStages {
             uint32_t list,
             uint32_t group,
             int begin) {
-        const int d = dims();
+        const int d = this->dims();
         const int count = min(d - begin, kIvfDirectDims);
-        copyCodes(
+        this->template copyCodes<kIvfDirectThreads, 2>(
                 static_cast<const uint8_t*>(vectors) +
                         (int64_t(group) * d + begin) * kRowBytes,
-                count * kRowBytes);
-        static_assert(kIvfDirectDims <= kIvfDirectThreads);
-        if (centroids() && int(threadIdx.x) < count) {
-            asm volatile(
-                    "cp.async.ca.shared.global [%0], [%1], 4;" ::"r"(
-                            sharedAddressOf(centroidOf(to_) + threadIdx.x)),
-                    "l"(centroids() + int64_t(list) * d + begin + threadIdx.x)
-                    : "memory");
-        }
-        copyNothing();
-    }
-    __device__ __forceinline__ void copyNothing() {
-        asm volatile("cp.async.commit_group;" ::: "memory");
-        to_ = after(to_);
-    }
-
-    /// Until the stage that is looked at has arrived for all threads, and all
-    /// have left the one before, to which the next copy goes.
-    __device__ __forceinline__ void wait() const {
-        static_assert(IvfStagedPlan::kMostStages == 3);
-        if (count() == 3) {
-            asm volatile("cp.async.wait_group 1;" ::: "memory");
-        } else {
-            asm volatile("cp.async.wait_group 0;" ::: "memory");
-        }
-        __syncthreads();
-    }
-
-    __device__ __forceinline__ void next() {
-        from_ = after(from_);
+                count * kRowBytes,
+                0);
+        this->copyCentroid(
+                list, d, begin, count, [&] { return centroidOf(to_); });
+        this->copyNothing();
     }
 
     /// Adds the components that the stage has, `begin` and on, to the sums of
@@ -90,7 +47,7 @@ class IvfGroupStages {
             const double* queries,
             int stride,
             double (&sums)[kMost]) const {
-        if (dims() - begin >= kIvfDirectDims) {
+        if (this->dims() - begin >= kIvfDirectDims) {
             addPart<kMetric, kQueries, true>(begin, queries, stride, sums);
         } else {
             addPart<kMetric, kQueries, false>(begin, queries, stride, sums);
@@ -117,66 +74,17 @@ class IvfGroupStages {
 
    private:
     static_assert(kIvfDirectThreads == kListGroup * kSlots);
-    static constexpr int kChunk = 16;
-    static constexpr int kBits = codeBitsOf(kCoding, ListLayout::Interleaved);
-    static constexpr int kRowBytes = kListGroup * kBits / 8; // of a component
-    /// Chunks of a component that are exchanged.
-    static constexpr int kChunks =
-            kRowBytes % kChunk == 0 ? kRowBytes / kChunk : 1;
-    static_assert(isStaged(kCoding) && kSlots % kChunks == 0);
+    using Ring::from_;
+    using Ring::kBits;
+    using Ring::kRowBytes;
+    using Ring::params_;
+    using Ring::placeOf;
+    using Ring::to_;
 
-    __device__ __forceinline__ int dims() const {
-        return params_.direct.search.d;
-    }
-    /// nullptr: vectors are no residuals.
-    __device__ __forceinline__ const float* centroids() const {
-        return params_.direct.search.lists.decoding.centroids;
-    }
-
-    __device__ __forceinline__ int after(int stage) const {
-        return stage + 1 == count() ? 0 : stage + 1;
-    }
-    __device__ __forceinline__ uint8_t* stage(int i) const {
-        return memory_ + i * params_.stageBytes;
-    }
     /// At the end of a stage.
     __device__ __forceinline__ float* centroidOf(int i) const {
-        return reinterpret_cast<float*>(stage(i + 1)) -
-                (min(dims(), kIvfDirectDims) + 3) / 4 * 4;
-    }
-    __device__ __forceinline__ static uint32_t sharedAddressOf(const void* at) {
-        return uint32_t(__cvta_generic_to_shared(at));
-    }
-
-    /// What is exchanged in the places of chunks of a component.
-    __device__ __forceinline__ static int exchangeOf(int component) {
-        return component / (kSlots / kChunks) % kChunks;
-    }
-    /// Where a byte of the codes is.
-    __device__ __forceinline__ static int placeOf(int byte) {
-        return kChunks > 1 ? byte ^ (exchangeOf(byte / kRowBytes) * kChunk)
-                           : byte;
-    }
-
-    __device__ __forceinline__ void copyCodes(const uint8_t* codes, int bytes)
-            const {
-        uint8_t* to = stage(to_);
-        const int thread = int(threadIdx.x);
-        // A list need not begin on sixteen bytes.
-        const int whole = reinterpret_cast<uintptr_t>(codes) % kChunk == 0
-                ? bytes / kChunk * kChunk
-                : 0;
-#pragma unroll 2
-        for (int i = thread * kChunk; i < whole;
-             i += kIvfDirectThreads * kChunk) {
-            asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(
-                                 sharedAddressOf(to + placeOf(i))),
-                         "l"(codes + i)
-                         : "memory");
-        }
-        for (int i = whole + thread; i < bytes; i += kIvfDirectThreads) {
-            to[placeOf(i)] = codes[i];
-        }
+        return reinterpret_cast<float*>(this->stage(i + 1)) -
+                (min(this->dims(), kIvfDirectDims) + 3) / 4 * 4;
     }
 
     /// kWhole: the stage has kIvfDirectDims components.
@@ -188,7 +96,7 @@ class IvfGroupStages {
             double (&sums)[kMost]) const {
         using Terms = canonical::Terms<kMetric>;
         static_assert(Terms::kSums == 1 && kQueries <= kMost);
-        const int d = dims();
+        const int d = this->dims();
         const int c = begin + int(threadIdx.x % kSlots); // the slot's first
         // What would lie behind the last component is read before it.
         const int there = kWhole ? c : min(c, d - 1);
@@ -201,7 +109,7 @@ class IvfGroupStages {
         for (int i = 0; i < kIvfDirectAhead; ++i) {
             xs[i] = codes(stepOf(i), there + stepOf(i));
         }
-        if (centroids()) {
+        if (this->centroids()) {
             const float* centroid = centroidOf(from_) + (there - begin);
 #pragma unroll
             for (int i = 0; i < kIvfDirectAhead; ++i) {
@@ -259,13 +167,6 @@ class IvfGroupStages {
             }
         }
     };
-
-    uint8_t* memory_;
-    const IvfStagedParams& params_;
-    const float* steps_;
-    const float* starts_;
-    int to_ = 0;   // stage of the next copy
-    int from_ = 0; // stage that is looked at
 };
 
 } // namespace faiss_bits
