@@ -17,6 +17,7 @@
 #include <cfloat>
 
 #include "kernels/common/DependentLaunch.h"
+#include "kernels/ivf/CodeWords.cuh"
 #include "kernels/ivf/IvfProductQueries.cuh"
 
 namespace faiss_bits {
@@ -104,21 +105,7 @@ struct IvfProductScan {
         /// Codes of bytes begin on kBytes.
         __device__ __forceinline__ void load(const uint8_t* from, bool whole) {
             if (whole) {
-                if constexpr (kBytes == 16) {
-                    const uint4 all = *reinterpret_cast<const uint4*>(from);
-                    words[0] = all.x;
-                    words[1] = all.y;
-                    words[2] = all.z;
-                    words[3] = all.w;
-                } else if constexpr (kBytes == 8) {
-                    const uint2 all = *reinterpret_cast<const uint2*>(from);
-                    words[0] = all.x;
-                    words[1] = all.y;
-                } else if constexpr (kBytes == 4) {
-                    words[0] = *reinterpret_cast<const uint32_t*>(from);
-                } else {
-                    words[0] = *reinterpret_cast<const uint16_t*>(from);
-                }
+                loadCodeWords<kBytes>(from, words);
                 return;
             }
 #pragma unroll

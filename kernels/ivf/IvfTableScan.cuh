@@ -17,6 +17,7 @@
 #include <cfloat>
 
 #include "kernels/common/DependentLaunch.h"
+#include "kernels/ivf/CodeWords.cuh"
 #include "kernels/ivf/IvfFilter.cuh"
 #include "kernels/ivf/IvfTables.cuh"
 
@@ -118,19 +119,7 @@ struct IvfTableScan {
             uint32_t (&words)[(kBytes + 3) / 4]) {
         if constexpr (kBytes >= 4) {
             if (isAligned) {
-                if constexpr (kBytes == 16) {
-                    const uint4 all = *reinterpret_cast<const uint4*>(from);
-                    words[0] = all.x;
-                    words[1] = all.y;
-                    words[2] = all.z;
-                    words[3] = all.w;
-                } else if constexpr (kBytes == 8) {
-                    const uint2 all = *reinterpret_cast<const uint2*>(from);
-                    words[0] = all.x;
-                    words[1] = all.y;
-                } else {
-                    words[0] = *reinterpret_cast<const uint32_t*>(from);
-                }
+                loadCodeWords<kBytes>(from, words);
                 return;
             }
         }
