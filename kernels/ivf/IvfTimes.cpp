@@ -58,8 +58,10 @@ struct CodingTimes {
 /// Whether neighbouring components of product codes are looked up together.
 bool isTakenTogether(const IvfLists& lists) {
     const int dims = lists.d / lists.decoding.numParts;
-    return lists.decoding.partBits == 8 && lists.d % 4 == 0 &&
-            (dims % 4 == 0 || dims == 2);
+    const auto areOf = [&](int blockDims) {
+        return areInBlocksOf(blockDims, lists.decoding.partBits, lists.d, dims);
+    };
+    return areOf(4) || areOf(2);
 }
 
 CodingTimes timesOf(const IvfLists& lists) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "kernels/canonical/RoundedOps.h"
 #include "kernels/ivf/IvfLists.h"
 
 /// The codes that lists are made of, whatever they mean.
@@ -28,6 +29,17 @@ constexpr int bitsOfCodes(const IvfLists& lists) {
             return lists.decoding.partBits;
     }
     return 0;
+}
+
+/// Whether neighbouring components of product codes are looked up in blocks of
+/// `blockDims`, 2 or 4 (ProductBlocks.cuh).
+BITS_HOST_DEVICE constexpr bool areInBlocksOf(
+        int blockDims,
+        int partBits,
+        int d,
+        int partDims) {
+    return partBits == 8 && d % 4 == 0 &&
+            (blockDims == 4 ? partDims % 4 == 0 : partDims == blockDims);
 }
 
 /// Whether vectors of a list share bytes. FAISS's GPU ors new codes into these,

@@ -4,6 +4,7 @@
 #include <type_traits>
 
 #include "kernels/ivf/CodesOfFour.cuh"
+#include "kernels/ivf/ListCodes.h"
 #include "kernels/ivf/ListTables.cuh"
 
 namespace faiss_bits {
@@ -60,10 +61,10 @@ struct ProductBlocks {
             const ProductDecoder& decoder,
             const IvfParams& params,
             const TilePlace& place) {
-        return decoder.bits == kBits && decoder.inverse != 0 &&
-                params.d % 4 == 0 &&
-                (kDims == 4 ? decoder.partDims % 4 == 0
-                            : decoder.partDims == kDims) &&
+        static_assert(kBits == 8 && (kDims == 4 || kDims == 2));
+        return decoder.inverse != 0 &&
+                areInBlocksOf(
+                        kDims, decoder.bits, params.d, int(decoder.partDims)) &&
                 reinterpret_cast<uintptr_t>(place.list) % sizeof(uint32_t) == 0;
     }
 
