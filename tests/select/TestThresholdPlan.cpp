@@ -304,34 +304,6 @@ TEST(ThresholdPlans, ManyRowsOfLargeKHaveAnotherTurn) {
     }
 }
 
-/// Long lists of few rows take the one block that finishes them long: their
-/// second sample has more places.
-TEST(ThresholdPlans, FewLongRowsAreSampledFinely) {
-    const ThresholdPlan few =
-            planThreshold(onH200(1, 6133231, 205, DataType::Float16));
-    const ThresholdPlan many =
-            planThreshold(onH200(132, 6133231, 205, DataType::Float16));
-    ASSERT_GT(few.againPlaces, 0);
-    ASSERT_GT(many.againPlaces, 0);
-    // A block draws more than half of what it reads, or not.
-    const uint32_t places = kSplitThreads * kSampleItems * 2;
-    EXPECT_GT(few.againPlaces * places, few.segment);
-    EXPECT_LE(many.againPlaces * places, many.segment);
-    EXPECT_LT(few.capacity, 6133231u / 64);
-}
-
-/// Buffers use what shared memory a multiprocessor has for its blocks, three of
-/// them here, with rows whose neighbours are alike in mind.
-TEST(ThresholdPlans, BuffersUseTheSharedMemory) {
-    const SelectProblem p = onH200(16384, 32768, 1000, DataType::Float32);
-    const ThresholdPlan plan = planThreshold(p);
-    ASSERT_TRUE(plan.fused);
-    const size_t tiles = 2 * 256 * 16 * 4;
-    const size_t others = 9600 + tiles; // with the 1 KiB of a block
-    EXPECT_GT(plan.capacity, 4000u);
-    EXPECT_EQ(p.device.sharedBytes / (others + 8 * plan.capacity), 3u);
-}
-
 /// Few rows that are not held in registers, without clusters: one launch up to
 /// where the split plan's took less time (measured, H200).
 TEST(ThresholdPlans, FewRowsTakeOneLaunch) {

@@ -12,24 +12,6 @@ namespace {
 /// first sample mislead one row in ten of this one.
 constexpr int kLeastPlaces = 8;
 constexpr int kPart = 2;
-/// How many times as many places a row may want that one block finishes.
-constexpr int kMostMore = 8;
-
-/// In bytes that the device could have read: a run of the sample, which most
-/// blocks find in the L2; a survivor; and one of a list that is too long for
-/// the shared memory of the block that finishes it, while others wait.
-constexpr double kRunBytes = 32;
-constexpr double kSurvivorBytes = 50;
-constexpr double kLateSurvivorBytes = 3000;
-
-double costOf(
-        const SampleChoice& sample,
-        const SelectProblem& p,
-        idx_t segment) {
-    const double blocks = double((p.cols + segment - 1) / segment);
-    return blocks * sample.draw.size / kSampleRun * kRunBytes +
-            sample.survivors * (kSurvivorBytes + kLateSurvivorBytes / p.rows);
-}
 
 } // namespace
 
@@ -51,19 +33,7 @@ SampleChoice secondSample(const SelectProblem& p, idx_t segment) {
     const idx_t most = segment / (kPart * kSampleItems * kSplitThreads);
     const int places =
             int(std::bit_floor(uint32_t(std::max<idx_t>(kLeastPlaces, most))));
-    SampleChoice best = secondSampleWithin(p, places, double(p.cols));
-    if (p.k > kMaxSelectK || best.places == 0) {
-        return best;
-    }
-    // More places leave the block that finishes a row fewer survivors.
-    for (int more = 2; more <= kMostMore; more *= 2) {
-        const SampleChoice sample =
-                secondSampleWithin(p, places * more, double(p.cols));
-        if (costOf(sample, p, segment) < costOf(best, p, segment)) {
-            best = sample;
-        }
-    }
-    return best;
+    return secondSampleWithin(p, places, double(p.cols));
 }
 
 } // namespace faiss_bits

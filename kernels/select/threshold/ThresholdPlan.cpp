@@ -161,35 +161,6 @@ double fusedCapacity(
     return std::clamp(bytes / 8, 0.0, double(kMostFusedSurvivors));
 }
 
-/// Up to `wanted` survivors that a fused block has room for while no
-/// multiprocessor has fewer blocks for it than with the plan's capacity. Rows
-/// whose neighbours are alike have more survivors than others, and to make room
-/// takes long.
-double freeCapacity(
-        const SelectProblem& p,
-        const ThresholdPlan& plan,
-        double wanted) {
-    constexpr size_t kOfBlock = 1024; // the system's
-    constexpr size_t kStep = 128;
-    const size_t threads = plan.policy.threads;
-    const size_t room = plan.policy.room;
-    // As in WholeRows.cuh. A wrong number here costs time, nothing else.
-    const size_t storage = 4 * std::max(4 * threads, room) + threads + 128;
-    const size_t tiles =
-            p.hasColBias() ? 0 : plan.stages * threads * 16 * sizeOf(p.keyType);
-    const size_t sort = room <= 256 ? 8 * (room + 128) : 16 * room;
-    const size_t besides = kOfBlock + storage + std::max(tiles, sort);
-    const size_t blocks =
-            p.device.sharedBytes / (besides + 8 * size_t(plan.capacity));
-    if (blocks == 0) {
-        return plan.capacity;
-    }
-    const size_t each = p.device.sharedBytes / blocks / kStep * kStep;
-    const double most =
-            std::min(double((each - besides) / 8), fusedCapacity(p, plan, 1));
-    return std::max<double>(plan.capacity, std::min(wanted, most));
-}
-
 /// Blocks that share a row of so many columns: a power of two, and no more than
 /// have a multiprocessor each.
 int clusterBlocks(const SelectProblem& p) {
@@ -270,7 +241,6 @@ bool planWholeRows(const SelectProblem& p, ThresholdPlan& plan) {
             // It makes room when its buffer is full.
             setSample(plan, sample, p, true);
             setFirstPart(plan, p, sample.survivors);
-            plan.capacity = uint32_t(freeCapacity(p, plan, sample.alike));
             return true;
         }
     }
