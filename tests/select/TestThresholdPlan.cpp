@@ -371,25 +371,6 @@ TEST(SelectTables, BitsAreForTheBestAlone) {
     }
 }
 
-TEST(BitsPlans, HaveAKernelForEveryK) {
-    for (int k = 1; k <= kMaxSelectK; ++k) {
-        const int items = bitsItemsFor(k);
-        ASSERT_GE(items * kBitsThreads, k) << "k=" << k;
-    }
-}
-
-/// Blocks that do not fit a multiprocessor are not counted on.
-TEST(BitsPlans, CountBlocksThatFit) {
-    const DeviceTraits large;
-    EXPECT_EQ(bitsBlocksAtOnce(large, 1), 5);
-    EXPECT_EQ(bitsBlocksAtOnce(large, 1024), 4);
-    EXPECT_EQ(bitsBlocksAtOnce(large, 2048), 3);
-    DeviceTraits small;
-    small.sharedBytes = 100 * 1024;
-    EXPECT_EQ(bitsBlocksAtOnce(small, 1024), 4);
-    EXPECT_EQ(bitsBlocksAtOnce(small, 2048), 2);
-}
-
 /// The shipped table has rows for every shape of the fallback.
 TEST(SelectTables, TheFallbackHasRows) {
     forEachShape([](const SelectProblem& p) {

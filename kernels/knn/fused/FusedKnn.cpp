@@ -10,6 +10,7 @@
 #include "kernels/knn/fused/FusedCost.h"
 #include "kernels/knn/fused/FusedLaunch.h"
 #include "kernels/knn/fused/FusedLists.h"
+#include "kernels/knn/fused/FusedResults.h"
 #include "kernels/knn/fused/FusedScratch.h"
 #include "kernels/knn/fused/NearLists.h"
 #include "kernels/knn/fused/Overfull.h"
@@ -17,7 +18,6 @@
 #include "kernels/knn/fused/ScoreStreamed.h"
 #include "kernels/knn/fused/SlotRows.h"
 #include "kernels/knn/fused/StripLimits.h"
-#include "kernels/survivors/SurvivorSort.h"
 
 namespace faiss_bits {
 
@@ -196,12 +196,12 @@ class FusedRun {
         }
 
         if (byKeys) {
-            writeResults(params);
+            writeFusedResults(plan_, p_, scratch_, params, stream_);
         } else if (finishesByWarps(plan_, p_)) {
             finishByWarps(params);
         } else {
             scorePassed({params, scratch_.counts});
-            writeResults(params);
+            writeFusedResults(plan_, p_, scratch_, params, stream_);
         }
         certifier_.scanAgain(params);
     }
@@ -354,33 +354,6 @@ class FusedRun {
                         plan_.samples,
                         handle_)
                 ->run({0, count, 0, plan_.samples}, stream_);
-    }
-
-    /// The k best of the entries.
-    void writeResults(const CertifiedParams& params) {
-        SurvivorList list;
-        list.rows = params.rows;
-        list.capacity = plan_.capacity;
-        list.entries = params.entries;
-        list.counts = scratch_.counts;
-        list.columns = p_.numVectors;
-        // Limits of a sample let more pass of some queries.
-        constexpr double kMore = 1.5;
-        list.usual = idx_t(kMore * passingVectors(plan_, p_));
-        if (list.usual > 0) {
-            list.usual = std::max<idx_t>(list.usual, p_.k);
-        }
-        SurvivorOutput output;
-        output.k = p_.k;
-        output.largest = isSimilarity(p_.metric);
-        output.dropNan = true;
-        output.idType = p_.idType;
-        output.outKeys = params.outDistances;
-        output.outIds = params.outIds;
-        output.complete = scratch_.complete;
-        output.flags = params.flags;
-        output.device = p_.device;
-        runSurvivors(list, output, nullptr, {}, stream_);
     }
 
     const FlatKnnProblem& p_;

@@ -8,6 +8,7 @@
 #pragma once
 
 #include "kernels/common/DependentLaunch.h"
+#include "kernels/knn/fused/ByteSearch.h"
 #include "kernels/knn/fused/tensor/BulkPipeline.cuh"
 #include "kernels/knn/fused/tensor/ByteScan.h"
 #include "kernels/knn/fused/tensor/LimitTest.cuh"
@@ -20,6 +21,7 @@ constexpr int kByteGroups = 2;
 constexpr int kByteWidth = 256; // vectors of a step
 constexpr int kByteQueries = 64 * kByteGroups;
 constexpr int kByteStages = 8; // at most
+static_assert(kByteQueries == int(ByteSearch::kTileQueries));
 
 /// Offsets in a block's shared memory.
 struct ByteSharedLayout {

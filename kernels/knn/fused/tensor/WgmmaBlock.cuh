@@ -2,6 +2,7 @@
 /// on Hopper: places in shared memory, barriers, and the items of the block.
 #pragma once
 
+#include "kernels/knn/fused/ByteSearch.h"
 #include "kernels/knn/fused/tensor/BulkPipeline.cuh"
 #include "kernels/knn/fused/tensor/WgmmaShape.h"
 
@@ -60,6 +61,9 @@ struct WgmmaBlock {
     }
     /// Whether another scan has the item (TensorScanParams::tileCosts).
     __device__ __forceinline__ bool isOfBytes(uint32_t item) const {
+        static_assert(
+                !kStreamed ||
+                kShape.queries() == int(ByteSearch::kTileQueries));
         return kStreamed && params.tileCosts &&
                 params.tileCosts[tileOf(item)] <= params.mostTileCost;
     }
