@@ -49,7 +49,7 @@ struct KnnProblem : Problem<T> {
 ///          Certified: k d float64 operations a query more; where candidates
 ///          prove nothing (many equal distances, overflow), q n d of them
 /// Source   Yu et al. 2015 (GSKNN), algorithm 2.2 and section 2.6; for the
-///          buffered variant, which it does not have, docs/algorithms.md
+///          buffered variant, which it does not have, docs/algorithms_indexes.md
 template <class T>
 void runKnn(const KnnProblem<T>& problem);
 
