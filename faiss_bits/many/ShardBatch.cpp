@@ -59,6 +59,10 @@ void ShardBatch::run() {
     start_.record(home_.stream);
     try {
         prepareHome_();
+        if (!set_.isFlat()) {
+            // A merge behind a search comes while this has memory of its own.
+            takeFlags_(0);
+        }
         search_();
     } catch (...) {
         // Parts' own streams are awaited by who lets go of the memory.
@@ -264,7 +268,9 @@ void ShardBatch::searchShard_(
     const GpuContext context = contextOf_(shard);
     const idx_t width = widths_[shard];
     ready.holdUp(context.stream);
-    goesHome_[shard] = atHome_[shard].width > 0 &&
+    const bool hasSegments =
+            !set_.segments.empty() && set_.segments[shard];
+    goesHome_[shard] = atHome_[shard].width > 0 && !hasSegments &&
             set_.canWriteHome(shard, {atHome_[shard].labels});
     found_[shard] = goesHome_[shard]
             ? atHome_[shard]
@@ -309,7 +315,7 @@ void ShardBatch::searchShard_(
     if (isTold) {
         return;
     }
-    if (!set_.segments.empty() && set_.segments[shard]) {
+    if (hasSegments) {
         runMapIds(
                 static_cast<const IdSegment*>(set_.segments[shard].get()),
                 idx_t(set_.map.segments(shard).size()),

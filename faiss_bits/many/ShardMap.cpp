@@ -99,7 +99,8 @@ std::vector<idx_t> groupSlices(
         idx_t rows,
         const std::vector<int>& partsOfGroups,
         const std::vector<idx_t>& lateRows,
-        const std::vector<double>& speeds) {
+        const std::vector<double>& speeds,
+        idx_t tile) {
     const idx_t groups = idx_t(partsOfGroups.size());
     const int parts =
             std::accumulate(partsOfGroups.begin(), partsOfGroups.end(), 0);
@@ -134,6 +135,13 @@ std::vector<idx_t> groupSlices(
                 (groups * lateRows[group] - late) / groups,
                 -std::min(most, sizes[0] / 8 / groups),
                 most);
+        sizes[group] -= given;
+        sizes[0] += given;
+    }
+    for (idx_t group = 1; group < groups; ++group) {
+        const idx_t more = sizes[group] % tile;
+        const bool grows = 2 * more >= tile && sizes[0] >= tile - more;
+        const idx_t given = grows ? more - tile : more;
         sizes[group] -= given;
         sizes[0] += given;
     }
