@@ -5,6 +5,7 @@
 #include "faiss_bits/common/WhenEnqueued.h"
 #include "faiss_bits/flat/SearchWithin.h"
 #include "faiss_bits/ivf/OurIvf.h"
+#include "faiss_bits/many/Try.h"
 #include "kernels/common/CudaCheck.h"
 
 namespace faiss_bits::gpu::detail {
@@ -56,7 +57,12 @@ ShardBatch::ShardBatch(
 
 void ShardBatch::run() {
     // Before anyone searches on the stream: other devices wait for no search.
-    start_.record(home_.stream);
+    gMarks.begin();
+    const bool idle = !tryFlag("noidle");
+    if (!idle || cudaStreamQuery(home_.stream) != cudaSuccess) {
+        (void)cudaGetLastError();
+        start_.record(home_.stream);
+    }
     try {
         prepareHome_();
         if (!set_.isFlat()) {
@@ -64,6 +70,19 @@ void ShardBatch::run() {
             takeFlags_(0);
         }
         search_();
+        if (gMarks.on) {
+            (void)cudaStreamSynchronize(home_.stream);
+            gMarks.at(0, 7);
+            static long long lastN = 0, lastK = 0;
+            static size_t lastG = 0;
+            if (lastN != queries_.n || lastK != queries_.k || lastG != memory_.size()) {
+                gMarks.print("shards", lastN, lastK);
+                gMarks.calls.clear();
+            }
+            lastN = queries_.n; lastK = queries_.k; lastG = memory_.size();
+            gMarks.end();
+            if (gMarks.calls.size() == 60) gMarks.print("shards", lastN, lastK);
+        }
     } catch (...) {
         // Parts' own streams are awaited by who lets go of the memory.
         if (helper_) {
@@ -98,7 +117,10 @@ void ShardBatch::search_() {
     }
     set_.devices.onGroups([&](int group) {
         try {
+            gGroup = group;
+            gMarks.at(group, 0);
             searchGroup_(group);
+            gMarks.at(group, 6);
         } catch (...) {
             failed_ = true;
             enqueued_[group] = true;
@@ -141,10 +163,17 @@ bool ShardBatch::isMergedByFirst_() const {
         }
     }
     int lists = 1; // of the first group, and of each shard of the others
+    idx_t width = 0;
     for (int shard = 0; shard < set_.devices.size(); ++shard) {
-        lists += set_.devices.groupOf(shard) != 0;
+        if (set_.devices.groupOf(shard) != 0) {
+            ++lists;
+            width = std::max(width, widths_[shard]);
+        }
     }
-    return queries_.k * queries_.n <=
+    if (set_.isFlat() || tryFlag("kn")) {
+        width = queries_.k;
+    }
+    return width * queries_.n <=
             mostMergedAtHome(
                     how,
                     lists,
@@ -267,6 +296,7 @@ void ShardBatch::searchShard_(
         bool isLast) {
     const GpuContext context = contextOf_(shard);
     const idx_t width = widths_[shard];
+    gMarks.at(group, 2);
     ready.holdUp(context.stream);
     const bool hasSegments =
             !set_.segments.empty() && set_.segments[shard];
@@ -291,6 +321,7 @@ void ShardBatch::searchShard_(
             return;
         }
         isTold = true;
+        gMarks.at(group, 4);
         sendFound_(group, shard);
         if (isLast && group == 0) {
             mergeBehind_();

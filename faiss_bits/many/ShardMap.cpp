@@ -112,6 +112,7 @@ std::vector<idx_t> groupSlices(
                 sliceBegin(rows, parts, before));
         before += ofGroup;
     }
+    const std::vector<idx_t> even = sizes;
     if (!speeds.empty()) {
         double all = 0;
         for (idx_t group = 0; group < groups; ++group) {
@@ -139,11 +140,12 @@ std::vector<idx_t> groupSlices(
         sizes[0] += given;
     }
     for (idx_t group = 1; group < groups; ++group) {
-        const idx_t more = sizes[group] % tile;
-        const bool grows = 2 * more >= tile && sizes[0] >= tile - more;
-        const idx_t given = grows ? more - tile : more;
-        sizes[group] -= given;
-        sizes[0] += given;
+        const idx_t whole = (even[group] + tile / 2) / tile * tile;
+        const idx_t moved = (sizes[group] - even[group]) / tile * tile;
+        const idx_t most = (sizes[0] + sizes[group]) / tile * tile;
+        const idx_t size = std::clamp<idx_t>(whole + moved, 0, most);
+        sizes[0] += sizes[group] - size;
+        sizes[group] = size;
     }
     std::vector<idx_t> begins = {0};
     for (idx_t size : sizes) {

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "faiss_bits/many/ShardBatch.h"
+#include "faiss_bits/many/Try.h"
 #include "kernels/common/CudaCheck.h"
 
 namespace faiss_bits::gpu::detail {
@@ -117,6 +118,10 @@ std::vector<idx_t> ShardSet::widths(idx_t n, idx_t k, bool mayCut) const {
     }
     // Else the wait costs more than it saves. Lists cost less a result.
     const double leastResults = isFlat() ? 1 << 16 : 1 << 18;
+    const bool noCut = tryFlag("nocut");
+    if (noCut && !isFlat()) {
+        return full;
+    }
     const bool pays =
             double(n) * double(k) >= leastResults && fewer <= 0.75 * all;
     return mayCut && pays ? cut : full;
@@ -129,9 +134,9 @@ void ShardSet::searchBatch(
         const ShardQueries& queries) const {
     const bool mayCut = queries.mayCut && uncut == 0;
     const std::vector<idx_t> wanted = widths(queries.n, queries.k, mayCut);
-    const ShardSample* const limits =
-            mayCut && sample.isReadyFor(*this, queries.n, queries.k) ? &sample
-                                                                     : nullptr;
+    const bool hasLimits = isFlat() && mayCut &&
+            sample.isReadyFor(*this, queries.n, queries.k);
+    const ShardSample* const limits = hasLimits ? &sample : nullptr;
     uncut -= uncut > 0;
     std::vector<idx_t> again;
     {
