@@ -15,7 +15,6 @@
 #include "faiss_bits/common/GpuStaging.h"
 #include "faiss_bits/common/PagedCall.h"
 #include "faiss_bits/common/WhenEnqueued.h"
-#include "faiss_bits/many/Try.h"
 #include "faiss_bits/flat/Centroids.h"
 #include "faiss_bits/flat/GpuSearchCounters.h"
 #include "faiss_bits/ivf/CoarseSearch.h"
@@ -90,7 +89,6 @@ void searchLists(
         IvfKnnProblem problem,
         const std::function<void()>& enqueued) {
     const bool hasLists = problem.probes != nullptr;
-    markIn(8);
     Centroids centroids;
     // A quantizer may have other vectors than one a list.
     if (!hasLists && !search.quantizerParams &&
@@ -107,7 +105,6 @@ void searchLists(
             scratchBudget(context), kMostScratch - search.lists->bytes());
     const IvfKnnPlan plan =
             planIvfKnn(problem, budget > probeBytes ? budget - probeBytes : 0);
-    markIn(9);
     std::unique_ptr<ListFilter> filter; // in place of a test
     if (problem.lists.idTest.isThere() && !plan.direct) {
         problem.lists.idTest = {};
@@ -135,9 +132,7 @@ void searchLists(
                 search.quantizerParams);
         problem.probes = static_cast<const idx_t*>(lists.get());
     }
-    markIn(10);
     auto scratch = allocTemporary(context, plan.bytes);
-    markIn(11);
     runIvfKnn(
             plan,
             problem,

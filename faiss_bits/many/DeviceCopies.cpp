@@ -2,22 +2,14 @@
 
 #include <algorithm>
 #include <array>
-#include <cstring>
 #include <utility>
 
 #include "faiss_bits/flat/GpuIndexBitsFlat.h"
 #include "faiss_bits/many/PeerAccess.h"
 #include "faiss_bits/many/PeerCopy.h"
-#include "faiss_bits/many/Try.h"
 #include "kernels/common/CudaCheck.h"
 
-extern "C" __attribute__((visibility("default"))) char lists4_words[256];
-char lists4_words[256];
-
 namespace faiss_bits::gpu::detail {
-bool tryFlag(const char* name) {
-    return std::strstr(lists4_words, name) != nullptr;
-}
 
 namespace {
 
@@ -104,13 +96,11 @@ void DeviceCopies::fetch(
     Path& path = path_(to, from);
     if (path.direct) {
         ready.holdUpUnlessDone(targetStream);
-        const bool byKernel = !tryFlag("nokernel");
-        if (byKernel && canCopyByKernel(target, source, bytes) &&
-            canUse(source)) {
+        if (canCopyByKernel(target, source, bytes) && canUse(source)) {
             copyByKernel(target, source, bytes, targetStream);
-            return;
+        } else {
+            copyStraight_(path, target, targetStream, source, bytes);
         }
-        copyStraight_(path, target, targetStream, source, bytes);
         return;
     }
     ready.holdUp(helper);

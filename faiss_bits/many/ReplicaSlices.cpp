@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "faiss_bits/many/ShardMap.h"
-#include "faiss_bits/many/Try.h"
 
 namespace faiss_bits::gpu::detail {
 
@@ -94,10 +93,6 @@ int piecesHome(idx_t rows, const CallArrays& arrays) {
 }
 
 idx_t pieceBegin(idx_t rows, int pieces, int piece) {
-    const bool noPieces = tryFlag("nopieces");
-    if (noPieces) {
-        return sliceBegin(rows, pieces, piece);
-    }
     if (piece == pieces) {
         return rows;
     }
@@ -115,10 +110,6 @@ std::vector<idx_t> replicaSlices(
     std::vector<int> parts;
     for (const PartGroup& group : set.devices.groups()) {
         parts.push_back(int(group.parts.size()));
-    }
-    if (!set.isFlat()) {
-        const size_t most = tryFlag("gg1") ? 1 : tryFlag("gg2") ? 2 : tryFlag("gg3") ? 3 : 99;
-        for (size_t g = most; g < parts.size(); ++g) parts[g] = 0;
     }
     const idx_t rows = n / idx_t(parts.size());
     // Those of several parts have the share that the caller gave them.
@@ -143,8 +134,7 @@ std::vector<idx_t> replicaSlices(
     }
     std::vector<idx_t> lateRows(parts.size(), late);
     lateRows[0] = 0;
-    const bool noTile = tryFlag("notile");
-    const idx_t tile = !noTile && set.isFlat() && rows >= kLeastRows ? kFlatTile : 1;
+    const idx_t tile = set.isFlat() && rows >= kLeastRows ? kFlatTile : 1;
     return groupSlices(n, parts, lateRows, speeds, tile);
 }
 

@@ -5,7 +5,6 @@
 #include "faiss_bits/common/WhenEnqueued.h"
 #include "faiss_bits/flat/SearchWithin.h"
 #include "faiss_bits/ivf/OurIvf.h"
-#include "faiss_bits/many/Try.h"
 #include "kernels/common/CudaCheck.h"
 
 namespace faiss_bits::gpu::detail {
@@ -57,12 +56,7 @@ ShardBatch::ShardBatch(
 
 void ShardBatch::run() {
     // Before anyone searches on the stream: other devices wait for no search.
-    gMarks.begin();
-    const bool idle = !tryFlag("noidle");
-    if (!idle || cudaStreamQuery(home_.stream) != cudaSuccess) {
-        (void)cudaGetLastError();
-        start_.record(home_.stream);
-    }
+    start_.recordUnlessIdle(home_.stream);
     try {
         prepareHome_();
         if (!set_.isFlat()) {
@@ -70,19 +64,6 @@ void ShardBatch::run() {
             takeFlags_(0);
         }
         search_();
-        if (gMarks.on) {
-            (void)cudaStreamSynchronize(home_.stream);
-            gMarks.at(0, 7);
-            static long long lastN = 0, lastK = 0;
-            static size_t lastG = 0;
-            if (lastN != queries_.n || lastK != queries_.k || lastG != memory_.size()) {
-                gMarks.print("shards", lastN, lastK);
-                gMarks.calls.clear();
-            }
-            lastN = queries_.n; lastK = queries_.k; lastG = memory_.size();
-            gMarks.end();
-            if (gMarks.calls.size() == 60) gMarks.print("shards", lastN, lastK);
-        }
     } catch (...) {
         // Parts' own streams are awaited by who lets go of the memory.
         if (helper_) {
@@ -117,10 +98,7 @@ void ShardBatch::search_() {
     }
     set_.devices.onGroups([&](int group) {
         try {
-            gGroup = group;
-            gMarks.at(group, 0);
             searchGroup_(group);
-            gMarks.at(group, 6);
         } catch (...) {
             failed_ = true;
             enqueued_[group] = true;
@@ -170,7 +148,7 @@ bool ShardBatch::isMergedByFirst_() const {
             width = std::max(width, widths_[shard]);
         }
     }
-    if (set_.isFlat() || tryFlag("kn")) {
+    if (set_.isFlat()) {
         width = queries_.k;
     }
     return width * queries_.n <=
@@ -296,10 +274,8 @@ void ShardBatch::searchShard_(
         bool isLast) {
     const GpuContext context = contextOf_(shard);
     const idx_t width = widths_[shard];
-    gMarks.at(group, 2);
     ready.holdUp(context.stream);
-    const bool hasSegments =
-            !set_.segments.empty() && set_.segments[shard];
+    const bool hasSegments = !set_.segments.empty() && set_.segments[shard];
     goesHome_[shard] = atHome_[shard].width > 0 && !hasSegments &&
             set_.canWriteHome(shard, {atHome_[shard].labels});
     found_[shard] = goesHome_[shard]
@@ -321,7 +297,6 @@ void ShardBatch::searchShard_(
             return;
         }
         isTold = true;
-        gMarks.at(group, 4);
         sendFound_(group, shard);
         if (isLast && group == 0) {
             mergeBehind_();

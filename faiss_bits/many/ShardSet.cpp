@@ -5,7 +5,6 @@
 #include <algorithm>
 
 #include "faiss_bits/many/ShardBatch.h"
-#include "faiss_bits/many/Try.h"
 #include "kernels/common/CudaCheck.h"
 
 namespace faiss_bits::gpu::detail {
@@ -118,10 +117,6 @@ std::vector<idx_t> ShardSet::widths(idx_t n, idx_t k, bool mayCut) const {
     }
     // Else the wait costs more than it saves. Lists cost less a result.
     const double leastResults = isFlat() ? 1 << 16 : 1 << 18;
-    const bool noCut = tryFlag("nocut");
-    if (noCut && !isFlat()) {
-        return full;
-    }
     const bool pays =
             double(n) * double(k) >= leastResults && fewer <= 0.75 * all;
     return mayCut && pays ? cut : full;

@@ -4,8 +4,6 @@
 
 #include "faiss_bits/common/PagePlan.h"
 #include "faiss_bits/many/ShardMap.h"
-#include "faiss_bits/many/Try.h"
-#include "faiss_bits/common/WhenEnqueued.h"
 
 namespace faiss_bits::gpu::detail {
 
@@ -53,12 +51,8 @@ SlicedSearch::SlicedSearch(
           done_(set.devices.groups().size()) {}
 
 void SlicedSearch::run() {
-    gMarks.begin();
-    const bool idle = !tryFlag("noidle");
-    if (!isOnHost_ &&
-        (!idle || cudaStreamQuery(home_.stream) != cudaSuccess)) {
-        (void)cudaGetLastError();
-        start_.record(home_.stream);
+    if (!isOnHost_) {
+        start_.recordUnlessIdle(home_.stream);
     }
     std::vector<int> lanes;
     for (int group = 0; group < int(memory_.size()); ++group) {
@@ -69,20 +63,7 @@ void SlicedSearch::run() {
                 lanes,
                 [&](int group, int lane) {
                     try {
-                        gGroup = group;
-                        gMarks.at(group, 0);
-                        const WhenEnqueued when([&] { gMarks.at(group, 4); });
                         searchLane_(group, lane, lanes[group]);
-                        gMarks.at(group, 5);
-                        if (gMarks.on && isOnDevice_) {
-                            const int part =
-                                    set_.devices.groups()[group].parts[0];
-                            set_.devices.onPart(part, [&] {
-                                (void)cudaStreamSynchronize(
-                                        contextOf_(part).stream);
-                            });
-                        }
-                        gMarks.at(group, 6);
                     } catch (...) {
                         stop_ = true;
                         throw;
@@ -100,20 +81,6 @@ void SlicedSearch::run() {
         // after one of another device.
         for (const StreamMark& done : done_) {
             done.holdUpUnlessDone(home_.stream);
-        }
-        if (isOnDevice_ && gMarks.on) {
-            for (size_t g = 0; g < memory_.size(); ++g) {
-                if (g < 4) gMarks.now[g][7] = double(rows_(int(g)));
-            }
-            static long long lastN = 0, lastK = 0;
-            static size_t lastG = 0;
-            if (lastN != n_ || lastK != k_ || lastG != memory_.size()) {
-                gMarks.print("replicas", lastN, lastK);
-                gMarks.calls.clear();
-            }
-            lastN = n_; lastK = k_; lastG = memory_.size();
-            gMarks.end();
-            if (gMarks.calls.size() == 60) gMarks.print("replicas", n_, k_);
         }
     } catch (...) {
         set_.devices.waitForAll();
@@ -181,17 +148,12 @@ void SlicedSearch::searchLane_(int group, int lane, int lanes) {
                     stream,
                     next - at,
                     0);
-            const auto search = [&] { searchPiece_(
+            searchPiece_(
                     part,
                     next - at,
                     from(arrays_.x),
                     from(arrays_.distances),
-                    from(arrays_.labels)); };
-            if (isOnDevice_ && !tryFlag("noknown")) {
-                set_.searchAfar(part, search);
-            } else {
-                search();
-            }
+                    from(arrays_.labels));
         });
     }
 }
@@ -242,13 +204,10 @@ void SlicedSearch::searchAway_(int group, int part, idx_t first, idx_t rows) {
     const int pieces = mayCut_ ? piecesHome(rows, arrays_) : 1;
     // Kernels of several devices that write more would all wait for one link,
     // where copies go along with the next piece's search.
-    const bool noHome = tryFlag("nohome");
     const bool writesHome = isOnDevice_ && pieces == 1 &&
-            !(noHome && set_.isFlat()) &&
             set_.canWriteHome(
                     part, {arrays_.distances.data, arrays_.labels.data});
     char* const x = hereOf(arrays_.x);
-    gMarks.at(group, 1);
     if (!arrays_.x.onHost) {
         set_.copies->fetch(
                 group,
@@ -260,7 +219,6 @@ void SlicedSearch::searchAway_(int group, int part, idx_t first, idx_t rows) {
                 home_.resources->getAsyncCopyStream(home_.device),
                 rows * arrays_.x.rowBytes);
     }
-    gMarks.at(group, 2);
     const TimedSearch timed(
             isOnDevice_ ? set_.times.get() : nullptr,
             group,
@@ -269,7 +227,6 @@ void SlicedSearch::searchAway_(int group, int part, idx_t first, idx_t rows) {
             secondsOfCopies(set_, rows, arrays_));
     if (writesHome) {
         set_.searchAfar(part, [&] {
-            gMarks.at(group, 3);
             searchPiece_(
                     part,
                     rows,
