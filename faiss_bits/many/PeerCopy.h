@@ -10,9 +10,8 @@ namespace faiss_bits::gpu::detail {
 /// Whether copyByKernel copies these: 16 bytes at a time.
 bool canCopyByKernel(const void* target, const void* source, size_t bytes);
 
-/// Copies by a kernel of the current device, which can use both (canUse()). A
-/// launch takes the host half as long as cudaMemcpyPeerAsync, which locks both
-/// devices: what several threads ask one device for goes out one by one.
+/// Copies by a kernel of the current device, which can use both (canUse()): a
+/// launch takes the host half as long as cudaMemcpyPeerAsync.
 void copyByKernel(
         void* target,
         const void* source,

@@ -13,7 +13,7 @@ namespace {
 constexpr idx_t kLeastRows = GroupSpeeds::kLeastRows;
 
 /// Queries that a flat search by tensor cores takes at a time
-/// (kernels/knn/fused): of 80 tiles one more is 1.2% of a search.
+/// (kernels/knn/fused): one more than 80 tiles takes 2.3% more (H200).
 constexpr idx_t kFlatTile = 128;
 
 bool isHost(const CallArray& array) {
