@@ -51,8 +51,11 @@ void GpuIndexBitsShards::searchParts_(
     all.distances = distances;
     all.labels = labels;
     all.params = parameters;
-    all.mayCut =
-            set.isFlat() && !isFiltered && search_mode == SearchMode::Certified;
+    // Flat shards get bits of their own with any parameters.
+    const faiss::SearchParameters* const given =
+            set.isFlat() ? nullptr : parameters(0);
+    const bool isSelected = set.isFlat() ? isFiltered : given && given->sel;
+    all.mayCut = !isSelected && set.writeOnce();
     const double workPerRow =
             detail::manyWork(ntotal, d, k, set.devices.groups().size());
     if (detail::goesByHost(set, home, all, workPerRow)) {

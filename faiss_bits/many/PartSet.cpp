@@ -202,10 +202,23 @@ void PartSet::addOrTakeBack(const std::function<void(int part)>& f) {
     }
 }
 
+bool PartSet::writesOnce(int part) const {
+    return isFlat() ? flat[part]->search_mode == SearchMode::Certified
+                    : isOurIvf(*parts[part]);
+}
+
+bool PartSet::writeOnce() const {
+    for (int part = 0; part < devices.size(); ++part) {
+        if (!writesOnce(part)) {
+            return false;
+        }
+    }
+    return true;
+}
+
 bool PartSet::canWriteHome(int part, std::initializer_list<const void*> arrays)
         const {
-    return copies->isDirect(devices.groupOf(part), 0) &&
-            isOurIvf(*parts[part]) &&
+    return copies->isDirect(devices.groupOf(part), 0) && writesOnce(part) &&
             std::all_of(arrays.begin(), arrays.end(), [](const void* array) {
                 return !array || canUse(array);
             });

@@ -58,10 +58,18 @@ struct PartSet {
             const idx_t* ids,
             bool onHost);
 
+    /// Whether the kernels of the part's searches write each result once, as it
+    /// is found, whatever the batch: inverted lists of ours, and flat indexes
+    /// that certify. It may be far away then.
+    bool writesOnce(int part) const;
+
+    /// All parts do: a query has the same results in every batch.
+    bool writeOnce() const;
+
     /// Whether a search of this part may write its results to these arrays of
-    /// the first device itself, so that nobody has to copy them there: inverted
-    /// lists of ours, whose kernels write a result once, where peers are used.
-    /// The part's device is the current one. A null pointer is no obstacle.
+    /// the first device itself, so that nobody has to copy them there:
+    /// writesOnce(), where peers are used. The part's device is the current
+    /// one. A null pointer is no obstacle.
     bool canWriteHome(int part, std::initializer_list<const void*> arrays)
             const;
 

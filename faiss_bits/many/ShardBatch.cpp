@@ -56,9 +56,13 @@ ShardBatch::ShardBatch(
 
 void ShardBatch::run() {
     // Before anyone searches on the stream: other devices wait for no search.
-    start_.record(home_.stream);
+    start_.recordUnlessIdle(home_.stream);
     try {
         prepareHome_();
+        if (!set_.isFlat()) {
+            // A merge behind a search comes while this has memory of its own.
+            takeFlags_(0);
+        }
         search_();
     } catch (...) {
         // Parts' own streams are awaited by who lets go of the memory.
@@ -137,10 +141,17 @@ bool ShardBatch::isMergedByFirst_() const {
         }
     }
     int lists = 1; // of the first group, and of each shard of the others
+    idx_t width = 0;
     for (int shard = 0; shard < set_.devices.size(); ++shard) {
-        lists += set_.devices.groupOf(shard) != 0;
+        if (set_.devices.groupOf(shard) != 0) {
+            ++lists;
+            width = std::max(width, widths_[shard]);
+        }
     }
-    return queries_.k * queries_.n <=
+    if (set_.isFlat()) {
+        width = queries_.k;
+    }
+    return width * queries_.n <=
             mostMergedAtHome(
                     how,
                     lists,
@@ -264,7 +275,8 @@ void ShardBatch::searchShard_(
     const GpuContext context = contextOf_(shard);
     const idx_t width = widths_[shard];
     ready.holdUp(context.stream);
-    goesHome_[shard] = atHome_[shard].width > 0 &&
+    const bool hasSegments = !set_.segments.empty() && set_.segments[shard];
+    goesHome_[shard] = atHome_[shard].width > 0 && !hasSegments &&
             set_.canWriteHome(shard, {atHome_[shard].labels});
     found_[shard] = goesHome_[shard]
             ? atHome_[shard]
@@ -309,7 +321,7 @@ void ShardBatch::searchShard_(
     if (isTold) {
         return;
     }
-    if (!set_.segments.empty() && set_.segments[shard]) {
+    if (hasSegments) {
         runMapIds(
                 static_cast<const IdSegment*>(set_.segments[shard].get()),
                 idx_t(set_.map.segments(shard).size()),

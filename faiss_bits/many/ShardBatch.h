@@ -104,6 +104,8 @@ class ShardBatch {
             idx_t first,
             idx_t rows);
 
+    /// Memory for the flags of a group's slice, once, if the merge sets some.
+    void takeFlags_(int group);
     void mergeSlice_(int group);
     void mergeAll_();
 

@@ -83,6 +83,18 @@ MergeList ShardBatch::listFor_(
     return list;
 }
 
+void ShardBatch::takeFlags_(int group) {
+    bool haveFlags = sample_ != nullptr;
+    for (int shard = 0; shard < set_.devices.size(); ++shard) {
+        haveFlags = haveFlags || isCut_(shard);
+    }
+    if (haveFlags && !flags_[group]) {
+        const int lead = set_.devices.groups()[group].parts[0];
+        flags_[group] = static_cast<uint8_t*>(memory_[group].take(
+                contextOf_(lead), sliceBegin_(group + 1) - sliceBegin_(group)));
+    }
+}
+
 void ShardBatch::mergeSlice_(int group) {
     const auto& groups = set_.devices.groups();
     const idx_t first = sliceBegin_(group);
@@ -119,13 +131,10 @@ void ShardBatch::mergeSlice_(int group) {
     }
     merge.outDistances = merged.distances;
     merge.outIds = merged.labels;
-    for (int shard = 0; shard < set_.devices.size(); ++shard) {
-        if ((sample_ || isCut_(shard)) && !flags_[group]) {
-            flags_[group] =
-                    static_cast<uint8_t*>(memory_[group].take(lead, rows));
-            BITS_CUDA_CHECK(
-                    cudaMemsetAsync(flags_[group], 0, rows, lead.stream));
-        }
+    takeFlags_(group);
+    if (flags_[group]) {
+        // A merge that is made again begins anew.
+        BITS_CUDA_CHECK(cudaMemsetAsync(flags_[group], 0, rows, lead.stream));
     }
     merge.limits = sample_ ? limits_[group] + first : nullptr;
     merge.incomplete = flags_[group];

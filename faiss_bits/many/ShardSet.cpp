@@ -115,10 +115,10 @@ std::vector<idx_t> ShardSet::widths(idx_t n, idx_t k, bool mayCut) const {
         all += double(full.back());
         fewer += double(cut.back());
     }
-    // Else the wait costs more than it saves.
-    constexpr double kLeastResults = 1 << 16;
+    // Else the wait costs more than it saves. Lists cost less a result.
+    const double leastResults = isFlat() ? 1 << 16 : 1 << 18;
     const bool pays =
-            double(n) * double(k) >= kLeastResults && fewer <= 0.75 * all;
+            double(n) * double(k) >= leastResults && fewer <= 0.75 * all;
     return mayCut && pays ? cut : full;
 }
 
@@ -129,9 +129,9 @@ void ShardSet::searchBatch(
         const ShardQueries& queries) const {
     const bool mayCut = queries.mayCut && uncut == 0;
     const std::vector<idx_t> wanted = widths(queries.n, queries.k, mayCut);
-    const ShardSample* const limits =
-            mayCut && sample.isReadyFor(*this, queries.n, queries.k) ? &sample
-                                                                     : nullptr;
+    const bool hasLimits = isFlat() && mayCut &&
+            sample.isReadyFor(*this, queries.n, queries.k);
+    const ShardSample* const limits = hasLimits ? &sample : nullptr;
     uncut -= uncut > 0;
     std::vector<idx_t> again;
     {
@@ -145,12 +145,16 @@ void ShardSet::searchBatch(
         }
     }
     if (again.empty()) {
+        pause = mayCut ? kLeastPause : pause;
         return;
     }
     // Where vectors are not in random order, nor are the shards of the best.
-    constexpr int kPause = 15;
+    constexpr int kMostPause = 1023;
     if (idx_t(again.size()) > queries.n / 16) {
-        uncut = kPause;
+        uncut = pause;
+        pause = std::min(2 * pause + 1, kMostPause);
+    } else {
+        pause = kLeastPause;
     }
     searchAgain(home, d, largest, queries, again);
 }

@@ -73,6 +73,9 @@ struct ShardSet : PartSet {
     /// Searches that go without cut lists and limits from now on, as these were
     /// too short for many queries.
     mutable int uncut = 0;
+    /// As many the next time, twice as many from time to time.
+    static constexpr int kLeastPause = 15;
+    mutable int pause = kLeastPause;
     mutable ShardSample sample; ///< of flat shards
 };
 
