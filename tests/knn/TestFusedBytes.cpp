@@ -3,6 +3,7 @@
 
 #include <cstring>
 
+#include "kernels/knn/fused/ByteSearch.h"
 #include "kernels/knn/fused/tensor/TensorScan.h"
 #include "tests/knn/CertifiedHarness.h"
 
@@ -82,51 +83,47 @@ TEST_F(FusedBytes, Which) {
     EXPECT_FALSE(hasBytes(c));
 }
 
-TEST_F(FusedBytes, Uniform) {
-    for (int d : {65, 128, 256, 257, 384, 520}) {
-        const auto vectors = uniform(of(1, d).n, d, 1);
-        const int64_t many = std::max(300, 65536 / d + 1);
-        const auto queries = uniform(many, d, 2);
-        for (int k : {1, 10, 100}) {
-            // So many that lists are cut by their products, and fewer.
-            const CertifiedCase c = of(k, d, k == 10 ? many : 150);
-            const std::vector<float> own(
-                    queries.begin(), queries.begin() + c.q * d);
-            Result without;
-            const Result result = expectSame(c, vectors, own, &without);
-            EXPECT_LE(result.repeated, 1u) << c.describe();
-            // By 8 bits more have to be looked at: they were scanned so. Of so
-            // few vectors k = 100 is near the edge, and of short ones k = 10.
-            if (hasBytes(c) && (k == 1 || (k == 10 && d >= 128))) {
-                EXPECT_GT(result.rescored, without.rescored) << c.describe();
-            }
-            if (HasFatalFailure()) {
-                return;
-            }
-        }
-    }
-}
+class FusedBytesOf : public FusedBytes,
+                     public ::testing::WithParamInterface<int> {};
 
-/// Queries 128 to 255 are far too long for 8 bits: they go by 16.
-TEST_F(FusedBytes, TilesOfTheirOwn) {
-    for (int d : {100, 300, 513}) {
-        const CertifiedCase c = of(10, d, 300);
-        const auto vectors = uniform(c.n, d, 1);
-        auto queries = uniform(c.q, d, 2);
-        for (int64_t i = 128; i < 256; ++i) {
-            queries[size_t(i) * d] = 3000;
+TEST_P(FusedBytesOf, Uniform) {
+    const int d = GetParam();
+    const auto vectors = uniform(of(1, d).n, d, 1);
+    const int64_t many = std::max(300, 65536 / d + 1);
+    const auto queries = uniform(many, d, 2);
+    for (int k : {1, 10, 100}) {
+        // So many that lists are cut by their products, and fewer.
+        const CertifiedCase c = of(k, d, k == 10 ? many : 150);
+        const std::vector<float> own(
+                queries.begin(), queries.begin() + c.q * d);
+        Result without;
+        const Result result = expectSame(c, vectors, own, &without);
+        EXPECT_LE(result.repeated, 1u) << c.describe();
+        // By 8 bits more have to be looked at: they were scanned so. Of so few
+        // vectors k = 100 is near the edge, and of short ones k = 10.
+        if (hasBytes(c) && (k == 1 || (k == 10 && d >= 128))) {
+            EXPECT_GT(result.rescored, without.rescored) << c.describe();
         }
-        queries[size_t(290) * d + 7] = std::nanf("");
-        queries[size_t(291) * d + 7] = INFINITY;
-        expectSame(c, vectors, queries);
         if (HasFatalFailure()) {
             return;
         }
     }
 }
 
-class FusedBytesOf : public FusedBytes,
-                     public ::testing::WithParamInterface<int> {};
+/// The second tile's queries are far too long for 8 bits: they go by 16.
+TEST_P(FusedBytesOf, TilesOfTheirOwn) {
+    const int d = GetParam();
+    constexpr int64_t kTile = ByteSearch::kTileQueries;
+    const CertifiedCase c = of(10, d, 2 * kTile + 40);
+    const auto vectors = uniform(c.n, d, 1);
+    auto queries = uniform(c.q, d, 2);
+    for (int64_t i = kTile; i < 2 * kTile; ++i) {
+        queries[size_t(i) * d] = 3000;
+    }
+    queries[size_t(2 * kTile + 30) * d + 7] = std::nanf("");
+    queries[size_t(2 * kTile + 31) * d + 7] = INFINITY;
+    expectSame(c, vectors, queries);
+}
 
 TEST_P(FusedBytesOf, HardData) {
     for (Hard kind :
@@ -148,7 +145,10 @@ TEST_P(FusedBytesOf, HardData) {
     }
 }
 
-INSTANTIATE_TEST_SUITE_P(Dims, FusedBytesOf, ::testing::Values(66, 258, 514));
+INSTANTIATE_TEST_SUITE_P(
+        Dims,
+        FusedBytesOf,
+        ::testing::Values(65, 128, 258, 514));
 
 } // namespace
 } // namespace faiss_bits::test

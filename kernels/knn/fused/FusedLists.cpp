@@ -25,12 +25,15 @@ constexpr double kMostBitsShare = 128;
 
 /// Whether it pays to cut lists by their products. Of short vectors what is cut
 /// is soon scored, and a kernel more takes some 20 us: of many queries, whose
-/// limits come from strips.
+/// limits come from strips. By inner product the nearest one took longer so.
 bool cutsPay(const FusedPlan& plan, const FlatKnnProblem& p) {
     constexpr idx_t kLeastComponents = 65536; // of the queries
+    constexpr double kLeastPassing = 64;
     return isStreamedScan(p.d) ||
             (plan.secondStrips.perRow > 0 && p.d >= kLeastCutDims &&
-             plan.tileQueries * p.d >= kLeastComponents);
+             plan.tileQueries * p.d >= kLeastComponents &&
+             (p.metric == Metric::L2 ||
+              passingVectors(plan, p) >= kLeastPassing));
 }
 
 bool mayKeepProducts(const FusedPlan& plan, const FlatKnnProblem& p) {

@@ -70,16 +70,15 @@ countWithin(const uint32_t (&keys)[kItems], float limit) {
 }
 
 /// What a query costs in 8 bits: strips that its limit there lets pass beside
-/// those of 16 bits. Far more than any tile may cost where two thirds of a
-/// list's room would be used, or so many strips are within that each has
-/// several vectors that pass.
+/// those of 16 bits; kFar where two thirds of a list's room would be used, or
+/// so many strips are within that each has several vectors that pass.
 __device__ __forceinline__ uint32_t
 byteCost(uint32_t within, uint32_t withinBytes, uint32_t strips, int room) {
-    constexpr uint32_t kFar = 1u << 20;
+    static_assert(kMostStrips * ByteSearch::kTileQueries < ByteSearch::kFar);
     constexpr uint32_t kMostShare = 3; // of the strips
     return withinBytes > strips / kMostShare ||
                     withinBytes * kSecondShare * 3 > uint32_t(room) * 2
-            ? kFar
+            ? ByteSearch::kFar
             : withinBytes - min(within, withinBytes);
 }
 

@@ -8,6 +8,7 @@
 #include "kernels/common/DependentLaunch.h"
 #include "kernels/common/Workspace.h"
 #include "kernels/device/Bitonic.cuh"
+#include "kernels/knn/fused/ByteSearch.h"
 #include "kernels/knn/fused/tensor/TensorImageKernel.cuh"
 
 namespace faiss_bits {
@@ -180,15 +181,14 @@ __global__ __launch_bounds__(kThreads) void byteImageKernel(
             if (lane == 0) {
                 params.to.steps[row] = step;
                 params.to.residuals[row] = residual;
-                if (row % kRows == 0) {
-                    params.costs[row / kRows] = 0;
+                if (row % ByteSearch::kTileQueries == 0) {
+                    params.costs[row / ByteSearch::kTileQueries] = 0;
                 }
             }
         } else {
             most = fmaxf(most, residual);
             if (params.to.norms && lane == 0) {
-                params.to.norms[row] =
-                        byteNormOf(params.from.norms[row], step);
+                params.to.norms[row] = byteNormOf(params.from.norms[row], step);
             }
         }
     }

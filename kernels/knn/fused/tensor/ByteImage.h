@@ -59,9 +59,9 @@ struct ByteImage {
     float* residuals = nullptr;        ///< [capacity], queries: |q - q'|
     TensorImageFacts* facts = nullptr; ///< vectors: `inverse` is the step
     /// Vectors, hasByteNorms: [capacity] minus |x|^2 / (2 step^2), rounded to
-    /// nearest even; -kNone of infinite ones and of padding, kNone, so that they
-    /// pass, of those that are no number. Else norms are those of the image of
-    /// 16 bits.
+    /// nearest even; -kNone of infinite ones and of padding, kNone, so that
+    /// they pass, of those that are no number. Else norms are those of the
+    /// image of 16 bits.
     int32_t* norms = nullptr;
 };
 
@@ -92,7 +92,7 @@ void runByteImage(
 /// hasByteNorms with that of the vectors.
 ///
 /// vectors  facts of the image of 8 bits that they will meet
-/// costs    [tiles of 128 rows], set to zero
+/// costs    [tiles of ByteSearch::kTileQueries], set to zero
 void runByteQueries(
         const TensorImage& from,
         idx_t rows,

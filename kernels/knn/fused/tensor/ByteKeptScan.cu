@@ -25,7 +25,7 @@ __global__ void __launch_bounds__(kByteKeptThreads, 1)
 
 template <class Buffer>
 auto kernelFor(int lastSteps) {
-    return lastSteps == 1   ? byteKeptScanKernel<Buffer, 1>
+    return lastSteps == 1    ? byteKeptScanKernel<Buffer, 1>
             : lastSteps == 2 ? byteKeptScanKernel<Buffer, 2>
             : lastSteps == 3 ? byteKeptScanKernel<Buffer, 3>
                              : byteKeptScanKernel<Buffer, 4>;

@@ -24,6 +24,7 @@ struct ByteKeptParams {
 constexpr int kByteKeptGroups = 4;
 constexpr int kByteKeptWidth = 128; // vectors of a step
 constexpr int kByteKeptQueries = 64 * kByteKeptGroups;
+static_assert(kByteKeptQueries == int(ByteSearch::kTileQueries));
 constexpr int kByteKeptStages = 8; // at most
 constexpr int kByteKeptThreads = 128 * (kByteKeptGroups + 1);
 constexpr int kByteKeptSteps = 4; // of 32 components in a slab
@@ -65,8 +66,6 @@ struct ByteKeptBody {
 
     static_assert(Buffer::kEntries <= ByteKeptLayout::kWords);
     static constexpr int kWarps = 4 * kByteKeptGroups;
-    static constexpr uint32_t kParts = // of a tile, that are scanned or not
-            kByteKeptQueries / ByteSearch::kTileQueries;
 
     __device__ __forceinline__ uint64_t* full(int stage) const {
         return reinterpret_cast<uint64_t*>(shared + layout.barriers) + stage;
@@ -113,13 +112,6 @@ struct ByteKeptBody {
         }
     }
 
-    /// Whether the queries of a part are this scan's.
-    __device__ __forceinline__ bool takes(uint32_t part) const {
-        const TensorScanParams& scan = params.scan;
-        return part * ByteSearch::kTileQueries < scan.numQueries &&
-                scan.tileCosts[part] <= scan.mostTileCost;
-    }
-
     /// Calls take(tile of queries, first unit of vectors) for what is the
     /// block's; the others are `chunks` apart.
     template <class Take>
@@ -127,11 +119,7 @@ struct ByteKeptBody {
         const TensorScanParams& scan = params.scan;
         for (uint32_t item = blockIdx.x; item < scan.items; item += gridDim.x) {
             const uint32_t tile = item % scan.queryTiles;
-            bool isOwn = false;
-            for (uint32_t part = 0; part < kParts; ++part) {
-                isOwn = isOwn || takes(tile * kParts + part);
-            }
-            if (isOwn) {
+            if (scan.tileCosts[tile] <= scan.mostTileCost) {
                 take(tile, item / scan.queryTiles);
             }
         }
@@ -159,8 +147,7 @@ struct ByteKeptBody {
                     uint64_t* barrier = full(stage.at);
                     waitFor(empty(stage.at), stage.parity ^ 1);
                     arriveExpecting(
-                            barrier,
-                            kTileBytes + (slab == 0 ? kNormBytes : 0));
+                            barrier, kTileBytes + (slab == 0 ? kNormBytes : 0));
                     if (slab == 0) {
                         copyBulk(
                                 normsAt(slot.at),
@@ -212,10 +199,8 @@ struct ByteKeptBody {
         uint32_t turn = 0;
         forItems([&](uint32_t tile, uint32_t first) {
             const uint32_t row = tile * kByteKeptQueries + group * 64;
-            test.start(
-                    scan, row + warp % 4 * 16 + threadIdx.x % kWarpSize / 4);
-            const bool isOwn = takes(row / ByteSearch::kTileQueries) &&
-                    row < scan.numQueries;
+            test.start(scan, row + warp % 4 * 16 + threadIdx.x % kWarpSize / 4);
+            const bool active = row < scan.numQueries;
             for (int slab = 0; slab < scan.slabs; ++slab) {
                 waitFor(queriesFull(slab), turn);
             }
@@ -223,7 +208,7 @@ struct ByteKeptBody {
                     sharedAddress(shared) + group * kGroupBytes);
             for (uint32_t unit = first; unit < scan.units;
                  unit += scan.chunks) {
-                if (isOwn) {
+                if (active) {
                     multiply(sums, a, stage);
                     test.run(
                             sums,

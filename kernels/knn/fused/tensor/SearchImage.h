@@ -44,9 +44,9 @@ struct SearchImage {
 idx_t secondSamplesOf(idx_t n);
 
 /// Whether the problem's image has one of 8 bits beside it: imageHasBytes, and
-/// vectors of 65 to 1,024 dimensions, by L2, in the order that k-NN searches want, on Hopper; and so
-/// many that limits come from strips of the second sample, which say how many
-/// more pass.
+/// vectors of 65 to 1,024 dimensions, by L2, in the order that k-NN searches
+/// want, on Hopper; and so many that limits come from strips of the second
+/// sample, which say how many more pass.
 bool hasByteImage(const FlatKnnProblem& problem);
 
 /// Whether a search that takes its limits from strips of the second sample has
@@ -63,8 +63,9 @@ inline idx_t byteVectorsOfOne(int d) {
 }
 static_assert(kLeastByteComponents > 48);
 
-/// Of uniform data at least so many pass beside, of what passes in 16 bits.
-constexpr double kByteShare = 0.3;
+/// Of uniform data so many pass beside, of what passes in 16 bits: 0.3 to 0.6
+/// at d = 128, and more of longer vectors.
+constexpr double kByteShare = 0.4;
 
 /// Bytes of a SearchImage: about n (2.1 d + 38), d rounded up to 16; with an
 /// image of 8 bits n (d + 4) more, d rounded up to 128.

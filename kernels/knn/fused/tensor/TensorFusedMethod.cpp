@@ -156,8 +156,8 @@ class TensorFusedScan : public FusedScan {
         }
         const idx_t ofOne = byteVectorsOfOne(problem_.d);
         // Of few queries two kernels that find nothing to do count.
-        constexpr idx_t kFewTiles = 512;
-        if (queries < kFewTiles &&
+        constexpr idx_t kMany = 2048;
+        if (queries < kMany &&
             passing_ * kByteShare * double(ofOne) >
                     double(problem_.numVectors)) {
             return bytes_;
@@ -175,9 +175,10 @@ class TensorFusedScan : public FusedScan {
         bytes_.residuals = image.residuals;
         bytes_.limits = byteLimits_;
         bytes_.costs = byteCosts_;
-        bytes_.mostCost = uint32_t(
+        bytes_.mostCost = uint32_t(std::min<idx_t>(
                 ByteSearch::kTileQueries * problem_.numVectors /
-                (ofOne * kSecondShare));
+                        (ofOne * kSecondShare),
+                ByteSearch::kFar - 1));
         return bytes_;
     }
 

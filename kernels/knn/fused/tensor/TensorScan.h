@@ -147,7 +147,8 @@ bool canKeepProducts(const DeviceTraits& device);
 /// Whether in scans of d components by Wgmma the queries stream too.
 bool isStreamedScan(int d);
 
-/// Whether runByteScan() takes d components, and scans of 16 bits leave it tiles.
+/// Whether runByteScan() takes d components, and scans of 16 bits leave it
+/// tiles.
 bool meetsByteScan(int d);
 
 } // namespace faiss_bits

@@ -44,8 +44,8 @@ struct TensorScanParams {
     uint32_t queryTiles;
     uint32_t items;
     uint32_t chunksOfTile; // 0: the tile of queries is fastest
-    // nullptr, or of each 128 queries: up to this cost they are for the scan in
-    // 8 bits (ByteScan.h), and no other takes them.
+    // nullptr, or of each ByteSearch::kTileQueries: up to this cost they are
+    // for the scan in 8 bits (ByteScan.h), and no other takes them.
     const uint32_t* tileCosts;
     uint32_t mostTileCost;
 };

@@ -14,7 +14,7 @@ struct WgmmaBlock {
     static constexpr int kSlabBytes = TensorImageLayout::kTileRows * kRowBytes;
     static constexpr bool kMeetsBytes = kRowBytes == 128; // runByteScan()
     static_assert(
-            !kMeetsBytes || kShape.queries() % ByteSearch::kTileQueries == 0);
+            !kMeetsBytes || ByteSearch::kTileQueries % kShape.queries() == 0);
 
     const TensorScanParams& params;
     WgmmaSharedLayout layout;
@@ -62,28 +62,14 @@ struct WgmmaBlock {
         return params.chunksOfTile == 0 ? item / params.queryTiles
                                         : item % params.chunksOfTile;
     }
-    /// Whether another scan has the queries from this one on, a part of a tile
-    /// (TensorScanParams::tileCosts).
-    __device__ __forceinline__ bool isRowOfBytes(uint32_t row) const {
-        return kMeetsBytes && params.tileCosts &&
-                params.tileCosts[row / ByteSearch::kTileQueries] <=
-                params.mostTileCost;
-    }
-    /// Whether it has all of the item.
+    /// Whether another scan has the item (TensorScanParams::tileCosts).
     __device__ __forceinline__ bool isOfBytes(uint32_t item) const {
         if (!kMeetsBytes || !params.tileCosts) {
             return false;
         }
-        const uint32_t first = tileOf(item) * kShape.queries();
-        bool isOther = true;
-#pragma unroll
-        for (uint32_t row = 0; row < kShape.queries();
-             row += ByteSearch::kTileQueries) {
-            isOther = isOther &&
-                    (first + row >= params.numQueries ||
-                     isRowOfBytes(first + row));
-        }
-        return isOther;
+        const uint32_t query = tileOf(item) * kShape.queries();
+        return params.tileCosts[query / ByteSearch::kTileQueries] <=
+                params.mostTileCost;
     }
     /// Whether the next item of the block has the same queries.
     __device__ __forceinline__ bool keepsTile(const Items& items, uint32_t item)

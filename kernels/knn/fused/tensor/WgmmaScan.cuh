@@ -119,8 +119,7 @@ struct WgmmaScanBody {
             }
             const uint32_t firstRow = block.tileOf(item) * kShape.queries() +
                     part * (64 * kBlocks);
-            const bool active = firstRow < block.params.numQueries &&
-                    !(kIsL2 && block.isRowOfBytes(firstRow));
+            const bool active = firstRow < block.params.numQueries;
             test.start(block.params, firstRow + warp % 4 * 16 + lane / 4);
             Left left{};
 #pragma unroll
