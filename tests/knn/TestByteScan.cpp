@@ -266,10 +266,10 @@ class ByteScan : public GpuTest {
                         ? float(sum - units)
                         : std::fmaf(factor, float(sum), -x.norms[j]);
                 values[size_t(i) * c.n + j] = value;
-                const float distance =
-                        isKept && std::isfinite(x.norms[j]) ? value * factor
-                        : isKept                            ? -x.norms[j]
-                                                            : value;
+                const float distance = isKept && std::isfinite(x.norms[j])
+                        ? value * factor
+                        : isKept ? -x.norms[j]
+                                 : value;
                 const float key = y.norms[i] - distance;
                 keys.push_back(key == key ? key : INFINITY);
                 expectBound(x, y, i, j, distance);
@@ -301,8 +301,9 @@ class ByteScan : public GpuTest {
             const double least = std::floor(
                     (double(y.norms[i]) - limits[i]) /
                     (2.0 * x.steps[0] * x.steps[0]));
-            return least != least ? -0x1p29
-                                  : std::clamp(least, -0x1p29, 0x1p29);
+            // Without a limit all passes.
+            return !(least > -HUGE_VAL) ? -HUGE_VAL
+                                        : std::clamp(least, -0x1p29, 0x1p29);
         }
         constexpr float kGreatest = std::numeric_limits<float>::max();
         return std::min(y.norms[i] - limits[i], kGreatest);
@@ -393,8 +394,11 @@ class ByteScan : public GpuTest {
                     const auto bits = uint32_t(words[at] >> 32);
                     float value;
                     std::memcpy(&value, &bits, sizeof(value));
-                    const float own = values[size_t(i) * c.n + vector] *
-                            (c.d <= kMostKept ? factorOf(x, y, i) : 1.0f);
+                    const float units = values[size_t(i) * c.n + vector];
+                    const float own = c.d > kMostKept ? units
+                            : std::isfinite(x.norms[vector])
+                            ? units * factorOf(x, y, i)
+                            : -x.norms[vector];
                     ASSERT_TRUE(value == own || (value != value && own != own))
                             << "query " << i << " vector " << vector;
                 }

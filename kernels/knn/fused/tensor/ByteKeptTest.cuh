@@ -35,10 +35,12 @@ class ByteKeptTest {
                         floor((double(params.queryNorms[i]) -
                                double(params.passed.limits[i])) /
                               (2.0 * step * step));
-                // NaN passes all.
-                limits_[r] = int32_t(
-                        fmin(fmax(least, -double(ByteNorms::kMostLimit)),
-                             double(ByteNorms::kMostLimit)));
+                // An infinite limit is none, and so is NaN: all passes then,
+                // what is infinitely far too.
+                constexpr double kMost = ByteNorms::kMostLimit;
+                limits_[r] = least > -__longlong_as_double(0x7ff0000000000000ll)
+                        ? int32_t(fmin(fmax(least, -kMost), kMost))
+                        : INT_MIN;
             }
         }
     }
@@ -94,19 +96,17 @@ class ByteKeptTest {
                     mask |= v[1] + norm.y >= limits_[r] ? 2u << bit : 0u;
                 }
             }
-            const uint32_t full =
-                    buffer.template append<kRows, 2 * kPairs, 64>(
-                            mask,
-                            row_,
-                            column + 8 * g * kPairs + 2 * lane,
-                            [&](uint32_t bit) {
-                                const uint32_t c = bit % (2 * kPairs);
-                                const int32_t norm =
-                                        norms[8 * (g * kPairs + c / 2) +
-                                              2 * lane + c % 2];
-                                return unit_ *
-                                        float(sumOf(sums, g, bit) + norm);
-                            });
+            const uint32_t full = buffer.template append<kRows, 2 * kPairs, 64>(
+                    mask,
+                    row_,
+                    column + 8 * g * kPairs + 2 * lane,
+                    [&](uint32_t bit) {
+                        const uint32_t c = bit % (2 * kPairs);
+                        const int32_t norm =
+                                norms[8 * (g * kPairs + c / 2) + 2 * lane +
+                                      c % 2];
+                        return valueOf(sumOf(sums, g, bit), norm);
+                    });
 #pragma unroll
             for (int r = 0; r < kRows; ++r) {
                 limits_[r] = full >> r & 1 ? kTakesNothing : limits_[r];
@@ -120,7 +120,14 @@ class ByteKeptTest {
     static constexpr int kPairs = kWidth / 8 / kGroups; // of columns
     static_assert(kRows * 2 * kPairs <= 32);
 
-    /// LimitTest::valueOf.
+    /// What is kept of what passed; as its norm where that is no finite number.
+    __device__ __forceinline__ float valueOf(int32_t sum, int32_t norm) const {
+        return norm == ByteNorms::kNone     ? __int_as_float(0x7fc00000)
+                : norm == -ByteNorms::kNone ? __int_as_float(0xff800000)
+                                            : unit_ * float(sum + norm);
+    }
+
+    /// The sum that a bit stands for, as LimitTest::valueOf.
     template <int kFirst = 0, int kCount = kRows * 2 * kPairs>
     static __device__ __forceinline__ int32_t
     sumOf(const int32_t (&sums)[kWidth / 2], int part, uint32_t bit) {

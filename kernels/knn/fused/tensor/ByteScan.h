@@ -31,7 +31,7 @@ void launchByteScan(
 /// The same up to kMostKeptByteComponents (ByteKeptScan.cuh): norms are
 /// ByteImage::norms, and queries have the step of the vectors. Rows that pass
 /// are those with P - N >= floor((|q|^2 - limit) / (2 step^2)), computed in
-/// float64.
+/// float64, and all where that is minus infinity or no number.
 void launchByteKeptScan(
         TensorScanParams scan,
         const int32_t* norms,
