@@ -19,6 +19,19 @@ namespace faiss_bits::test {
 namespace {
 
 constexpr int kTile = int(ByteSearch::kTileQueries);
+constexpr int kMostKept = 512; // dimensions whose norms are integers
+
+/// |x|^2 in two squared steps, as ByteImage::norms say it, but for its sign.
+double unitsOf(float norm, float step) {
+    if (norm != norm) {
+        return -0x1p30;
+    }
+    return std::isinf(norm)
+            ? 0x1p30
+            : std::min(
+                      std::nearbyint(double(norm) / (2.0 * step * step)),
+                      0x1p28);
+}
 
 /// Rows with their images of 16 and of 8 bits.
 struct ByteRows {
@@ -29,6 +42,7 @@ struct ByteRows {
     std::vector<int> bytes;   // [n, d]
     std::vector<float> steps; // one for vectors
     std::vector<float> residuals;
+    float normError = 0; // of vectors
     DeviceBuffer<float> rows;
     DeviceBuffer<float> greatest;
     DeviceBuffer<float> outNorms;
@@ -42,7 +56,7 @@ struct ByteRows {
             const std::vector<float>& given,
             int components,
             bool areQueries,
-            const TensorImageFacts* vectorFacts = nullptr)
+            const ByteRows* vectors = nullptr) // that queries meet
             : n(int64_t(given.size()) / components),
               d(components),
               values(given),
@@ -63,7 +77,7 @@ struct ByteRows {
         problem.areQueries = areQueries;
         problem.center = center.data();
         problem.greatest = greatest.data();
-        problem.vectorFacts = vectorFacts;
+        problem.vectorFacts = vectors ? vectors->image.facts : nullptr;
         problem.image = image;
         problem.outNorms = areQueries ? outNorms.data() : nullptr;
         if (!areQueries) {
@@ -79,7 +93,14 @@ struct ByteRows {
         }
         runTensorImage(problem, nullptr);
         if (areQueries) {
-            runByteQueries(image, n, d, byteImage, costs.data(), nullptr);
+            runByteQueries(
+                    image,
+                    n,
+                    d,
+                    vectors->byteImage.facts,
+                    byteImage,
+                    costs.data(),
+                    nullptr);
         } else {
             runByteImage(image, n, d, greatest.data(), byteImage, nullptr);
         }
@@ -125,7 +146,16 @@ struct ByteRows {
             const auto facts = read<TensorImageFacts>(byteImage.facts, 1)[0];
             steps = {facts.inverse};
             residuals = {facts.residual};
+            normError = facts.normError;
             norms = read<float>(image.norms, layout.capacity);
+            ASSERT_EQ(byteImage.norms != nullptr, d <= kMostKept);
+            if (byteImage.norms) {
+                const auto units =
+                        read<int32_t>(byteImage.norms, layout.capacity);
+                for (int64_t i = 0; i < layout.capacity; ++i) {
+                    ASSERT_EQ(-units[i], unitsOf(norms[i], steps[0])) << i;
+                }
+            }
         }
     }
 };
@@ -210,18 +240,20 @@ class ByteScan : public GpuTest {
                 " d=" + std::to_string(c.d) + (c.hard ? " hard" : "") +
                 (c.products ? " products" : ""));
         const ByteRows x(makeRows(c.n, c.d, c.hard, 1), c.d, false);
-        const ByteRows y(
-                makeRows(c.q, c.d, c.hard, 2), c.d, true, x.image.facts);
+        const ByteRows y(makeRows(c.q, c.d, c.hard, 2), c.d, true, &x);
         checkResiduals(x, false);
         checkResiduals(y, true);
         if (HasFatalFailure()) {
             return;
         }
-        // 2 <x', q'> - |x|^2 as the scan has it.
+        // 2 <x', q'> - |x|^2 as the scan has it: up to kMostKept dimensions in
+        // integers, which are exact here.
+        const bool isKept = c.d <= kMostKept;
         std::vector<float> values(size_t(c.q) * c.n);
         std::vector<float> limits(c.q);
         for (int64_t i = 0; i < c.q; ++i) {
-            const float factor = 2.0f * (x.steps[0] * y.steps[i]);
+            ASSERT_TRUE(!isKept || y.steps[i] == x.steps[0]);
+            const float factor = factorOf(x, y, i);
             std::vector<float> keys;
             for (int64_t j = 0; j < c.n; ++j) {
                 int sum = 0;
@@ -229,11 +261,18 @@ class ByteScan : public GpuTest {
                     sum += x.bytes[size_t(j) * c.d + k] *
                             y.bytes[size_t(i) * c.d + k];
                 }
-                const float value = std::fmaf(factor, float(sum), -x.norms[j]);
+                const double units = unitsOf(x.norms[j], x.steps[0]);
+                const float value = isKept
+                        ? float(sum - units)
+                        : std::fmaf(factor, float(sum), -x.norms[j]);
                 values[size_t(i) * c.n + j] = value;
-                const float key = y.norms[i] - value;
+                const float distance = isKept && std::isfinite(x.norms[j])
+                        ? value * factor
+                        : isKept ? -x.norms[j]
+                                 : value;
+                const float key = y.norms[i] - distance;
                 keys.push_back(key == key ? key : INFINITY);
-                expectBound(x, y, i, j, value);
+                expectBound(x, y, i, j, distance);
                 if (HasFatalFailure()) {
                     return;
                 }
@@ -247,6 +286,29 @@ class ByteScan : public GpuTest {
     }
 
    private:
+    static float factorOf(const ByteRows& x, const ByteRows& y, int64_t i) {
+        return 2.0f * (x.steps[0] * y.steps[i]);
+    }
+
+    /// What values have to reach, of a query.
+    static double leastOf(
+            const ByteCase& c,
+            const ByteRows& x,
+            const ByteRows& y,
+            const std::vector<float>& limits,
+            int64_t i) {
+        if (c.d <= kMostKept) {
+            const double least = std::floor(
+                    (double(y.norms[i]) - limits[i]) /
+                    (2.0 * x.steps[0] * x.steps[0]));
+            // Without a limit all passes.
+            return !(least > -HUGE_VAL) ? -HUGE_VAL
+                                        : std::clamp(least, -0x1p29, 0x1p29);
+        }
+        constexpr float kGreatest = std::numeric_limits<float>::max();
+        return std::min(y.norms[i] - limits[i], kGreatest);
+    }
+
     static void expectBound(
             const ByteRows& x,
             const ByteRows& y,
@@ -271,7 +333,7 @@ class ByteScan : public GpuTest {
                 y.residuals[i],
                 norm + std::sqrt(distance),
                 x.residuals[0],
-                0);
+                x.normError);
         ASSERT_LE(std::fabs(double(y.norms[i]) - value - distance), error)
                 << "query " << i << " vector " << j;
     }
@@ -313,10 +375,7 @@ class ByteScan : public GpuTest {
         const auto vectors = columns.download();
         const auto words = products.download();
         for (int64_t i = 0; i < c.q; ++i) {
-            constexpr float kGreatest = std::numeric_limits<float>::max();
-            const float least = y.norms[i] - limits[i] > kGreatest
-                    ? kGreatest
-                    : y.norms[i] - limits[i];
+            const double least = leastOf(c, x, y, limits, i);
             std::set<uint32_t> expected;
             for (int64_t j = 0; i / kTile != 1 && j < c.n; ++j) {
                 if (!(values[size_t(i) * c.n + j] < least)) {
@@ -335,7 +394,11 @@ class ByteScan : public GpuTest {
                     const auto bits = uint32_t(words[at] >> 32);
                     float value;
                     std::memcpy(&value, &bits, sizeof(value));
-                    const float own = values[size_t(i) * c.n + vector];
+                    const float units = values[size_t(i) * c.n + vector];
+                    const float own = c.d > kMostKept ? units
+                            : std::isfinite(x.norms[vector])
+                            ? units * factorOf(x, y, i)
+                            : -x.norms[vector];
                     ASSERT_TRUE(value == own || (value != value && own != own))
                             << "query " << i << " vector " << vector;
                 }
@@ -350,6 +413,11 @@ TEST_F(ByteScan, SmallWhatPasses) {
         for (const ByteCase& c :
              {ByteCase{2003, 300, 257, false, products},
               ByteCase{2003, 300, 257, true, products},
+              ByteCase{2003, 600, 65, false, products},
+              ByteCase{2003, 300, 96, true, products},
+              ByteCase{3001, 520, 128, false, products},
+              ByteCase{1501, 140, 256, false, products},
+              ByteCase{1501, 300, 512, true, products},
               ByteCase{1501, 140, 768, false, products},
               ByteCase{700, 20, 1024, true, products},
               ByteCase{513, 270, 513, true, products}}) {

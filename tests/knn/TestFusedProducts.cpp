@@ -27,6 +27,17 @@ class FusedProducts : public FlatKnnCertified {
         ASSERT_TRUE(few.fused);
         EXPECT_EQ(
                 keepsProducts(*few.fused, p), p.device.computeCapability == 90);
+        // Of shorter vectors those of many queries are.
+        p.d = 120;
+        const FlatKnnPlan none = planFlatKnn(p, kRoomyScratch);
+        ASSERT_TRUE(none.fused);
+        EXPECT_FALSE(keepsProducts(*none.fused, p));
+        p.numQueries = 600;
+        const FlatKnnPlan many = planFlatKnn(p, kRoomyScratch);
+        ASSERT_TRUE(many.fused);
+        EXPECT_EQ(
+                keepsProducts(*many.fused, p),
+                p.device.computeCapability == 90);
     }
 
     static CertifiedCase of(Metric metric, int k, int d) {
@@ -80,20 +91,26 @@ TEST_F(FusedProducts, Integers) {
 /// The second sample has the nearest of one query in 16: with its key alone for
 /// a limit some 3% of these would be searched again, 19 for k = 1.
 TEST_F(FusedProducts, FewResults) {
-    const int d = 257;
-    const int64_t n = of(Metric::L2, 1, d).n;
-    const int64_t q = 600;
-    const auto vectors = uniform(n, d, 1);
-    const auto queries = uniform(q, d, 2);
-    for (Metric metric : {Metric::L2, Metric::InnerProduct}) {
-        for (int k : {1, 2, 9}) {
-            CertifiedCase c = of(metric, k, d);
-            c.q = q;
-            const Result result = search(c, vectors, queries);
-            EXPECT_EQ(result.repeated, 0u) << c.describe();
-            check(c, vectors, queries, result, 3);
-            if (HasFatalFailure()) {
-                return;
+    for (int d : {120, 257}) {
+        const int64_t n = of(Metric::L2, 1, d).n;
+        const int64_t q = 600;
+        const auto vectors = uniform(n, d, 1);
+        const auto queries = uniform(q, d, 2);
+        for (Metric metric : {Metric::L2, Metric::InnerProduct}) {
+            for (int k : {1, 2, 9}) {
+                CertifiedCase c = of(metric, k, d);
+                c.q = q;
+                const Result result = search(c, vectors, queries);
+                EXPECT_EQ(result.repeated, 0u) << c.describe();
+                // Some of those that pass, 17 and more.
+                if (metric == Metric::L2) {
+                    EXPECT_LT(double(result.rescored), 10.0 * k * double(q))
+                            << c.describe();
+                }
+                check(c, vectors, queries, result, 3);
+                if (HasFatalFailure()) {
+                    return;
+                }
             }
         }
     }
@@ -107,6 +124,21 @@ TEST_F(FusedProducts, FewResultsOfHardData) {
                 return;
             }
         }
+    }
+}
+
+TEST_F(FusedProducts, ShortVectorsOfHardData) {
+    int i = 0;
+    for (Hard kind :
+         {Hard::Offset, Hard::Clusters, Hard::Duplicates, Hard::Infinite}) {
+        CertifiedCase c = of(
+                i % 2 ? Metric::InnerProduct : Metric::L2, 10 + i, 64 * i + 34);
+        c.q = 65536 / c.d + 1;
+        expectSome(c, kind);
+        if (HasFatalFailure()) {
+            return;
+        }
+        ++i;
     }
 }
 

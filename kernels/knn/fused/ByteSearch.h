@@ -11,7 +11,14 @@ namespace faiss_bits {
 /// makes the limits decides which, as it knows how many more pass by the bound
 /// of 8 bits. So nobody waits for the device.
 struct ByteSearch {
-    static constexpr uint32_t kTileQueries = 128;
+    /// The most that a block of a scan has: where it has some of a tile that is
+    /// scanned in 8 bits and some of one that is not, both scans take its time.
+    static constexpr uint32_t kTileQueries = 256;
+
+    /// The cost of a query that is not to be scanned in 8 bits: beyond that of
+    /// any tile, of some 2,000 strips a query; those of a tile add up in 32
+    /// bits.
+    static constexpr uint32_t kFar = 1u << 20;
 
     const TensorImageFacts* facts = nullptr; // of vectors; nullptr: there is no
                                              // such scan
@@ -20,7 +27,7 @@ struct ByteSearch {
     /// [tiles] what their queries' limits in 8 bits let pass beside what those
     /// in 16 do, counted in strips. Zero before.
     uint32_t* costs = nullptr;
-    uint32_t mostCost = 0; // of a tile that is scanned in 8 bits
+    uint32_t mostCost = 0; // of a tile that is scanned in 8 bits, below kFar
 
 #ifdef __CUDACC__
     /// Whether a row is. Once its limit, and all of its tile's, are made.

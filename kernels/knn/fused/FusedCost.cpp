@@ -6,6 +6,7 @@
 #include "kernels/knn/fused/FusedLists.h"
 #include "kernels/knn/fused/FusedParams.h"
 #include "kernels/knn/fused/SlotRows.h"
+#include "kernels/knn/fused/tensor/ByteImage.h"
 
 namespace faiss_bits {
 
@@ -51,10 +52,21 @@ double scans(
             plan.strips.perRow > 0 ? 1.0 : double(plan.secondSamples) / n;
     // What samples take again for each tile is more than the launches.
     const double tile = plan.strips.perRow > 0 ? 30 : 250;
+    double scan = std::max(read, products) + compares;
+    if (expectsBytes(plan, p)) {
+        // Of queries that stay in shared memory, and of longer ones.
+        const double rate = hasByteNorms(p.d) ? 1.87e9 : 1.4e9;
+        const double components = roundUp(p.d, 32);
+        scan = std::max(
+                       readMicroseconds(columns * components, speed),
+                       2 * rows * columns * components / rate /
+                               speed.arithmetic) +
+                93e-9 * rows * columns / speed.arithmetic;
+    }
     return copy + tile * (tiles - 1) +
             tiles *
-            (std::max(read, products) * (1 + others) +
-             compares * (plan.strips.perRow > 0 ? 2 : 1));
+            (scan + std::max(read, products) * others +
+             (plan.strips.perRow > 0 ? compares : 0));
 }
 
 } // namespace
@@ -128,8 +140,9 @@ double fusedTensorMicroseconds(
             : strips > 0           ? 1.2e-6 * q * strips + ofSecond
                                    : 15e-6 * q * plan.samples;
     // The more dimensions, the more lets the bound of the scan pass besides.
-    const double scores =
-            q * passingVectors(plan, p) * (193e-6 + 2.43e-9 * d * d);
+    const double passing = passingVectors(plan, p) *
+            (expectsBytes(plan, p) ? 1.3 + d / 750 : 1.0);
+    const double scores = q * passing * (193e-6 + 2.43e-9 * d * d);
     return 52 + scans(plan, p, speed) +
             (limits + scores + 32e-3 * k) / speed.arithmetic +
             (p.searchImage ? 0 : searchImageMicroseconds(p, speed));

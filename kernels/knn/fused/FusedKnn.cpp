@@ -147,6 +147,7 @@ class FusedRun {
             return certifier_.scanAgain(params);
         }
         const void* queries = scratch_.scan->enter(params, stream_);
+        scratch_.scan->expectPassing(passingVectors(plan_, p_));
         bytes_ = {};
         if (plan_.givenLimits) {
             launches_.givenLimits(
@@ -187,7 +188,6 @@ class FusedRun {
         if (plan_.secondSamples > 0 && plan_.secondStrips.perRow == 0) {
             findCloserLimits(params, lists);
         }
-        scratch_.scan->expectPassing(passingVectors(plan_, p_));
         scratch_.scan->run(params, lists, stream_);
         if (byKeys) {
             launchKeyEntries(p_.metric, nearLists(params, p_.k), stream_);

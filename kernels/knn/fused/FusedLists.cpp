@@ -4,6 +4,7 @@
 #include "kernels/knn/fused/FusedCost.h"
 #include "kernels/knn/fused/NearLists.h"
 #include "kernels/knn/fused/SlotRows.h"
+#include "kernels/knn/fused/tensor/SearchImage.h"
 #include "kernels/knn/fused/tensor/TensorScan.h"
 
 namespace faiss_bits {
@@ -17,8 +18,23 @@ constexpr double kMostCachedBytes = 0x1p25;
 /// Components of what passes, of a query: of fewer a copy of the vectors, and a
 /// kernel more, cost as much as they save.
 constexpr double kLeastScored = 1000;
+/// Dimensions of lists that are cut by their products.
+constexpr int kLeastCutDims = 33;
 /// Vectors for each one that passes, at most, where a scan sets bits.
 constexpr double kMostBitsShare = 128;
+
+/// Whether it pays to cut lists by their products. Of short vectors what is cut
+/// is soon scored, and a kernel more takes some 20 us: of many queries, whose
+/// limits come from strips. By inner product the nearest one took longer so.
+bool cutsPay(const FusedPlan& plan, const FlatKnnProblem& p) {
+    constexpr idx_t kLeastComponents = 65536; // of the queries
+    constexpr double kLeastPassing = 64;
+    return isStreamedScan(p.d) ||
+            (plan.secondStrips.perRow > 0 && p.d >= kLeastCutDims &&
+             plan.tileQueries * p.d >= kLeastComponents &&
+             (p.metric == Metric::L2 ||
+              passingVectors(plan, p) >= kLeastPassing));
+}
 
 bool mayKeepProducts(const FusedPlan& plan, const FlatKnnProblem& p) {
     return plan.method == &kTensorFusedMethod &&
@@ -38,7 +54,7 @@ bool finishesByWarps(const FusedPlan& plan, const FlatKnnProblem& p) {
 bool keepsProducts(const FusedPlan& plan, const FlatKnnProblem& p) {
     constexpr double kMostListed = 0.75 * kMostNearEntries;
     return plan.secondSamples > 0 && mayKeepProducts(plan, p) &&
-            isStreamedScan(p.d) &&
+            cutsPay(plan, p) &&
             plan.secondRank * (double(p.numVectors) / plan.secondSamples) <=
             kMostListed;
 }
@@ -47,6 +63,14 @@ bool answersByKeys(const FusedPlan& plan, const FlatKnnProblem& p) {
     return p.mode == SearchMode::Fast && batchOf(p) > kFewQueries &&
             !plan.givenLimits && mayKeepProducts(plan, p) &&
             !finishesByWarps(plan, p);
+}
+
+bool expectsBytes(const FusedPlan& plan, const FlatKnnProblem& p) {
+    return plan.method == &kTensorFusedMethod && plan.secondStrips.perRow > 0 &&
+            takesBytes(p) &&
+            passingVectors(plan, p) * kByteShare *
+                    double(byteVectorsOfOne(p.d)) <=
+            double(p.numVectors);
 }
 
 bool scoresBySlots(const FusedPlan& plan, const FlatKnnProblem& p) {

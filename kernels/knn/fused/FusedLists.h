@@ -20,6 +20,10 @@ bool scoresBySlots(const FusedPlan& plan, const FlatKnnProblem& problem);
 /// has some, and to append them would cost it more.
 bool passesToBits(const FusedPlan& plan, const FlatKnnProblem& problem);
 
+/// Whether the scan of most queries is expected to be in 8 bits
+/// (tensor/ByteScan.h): as of uniform data. The device decides.
+bool expectsBytes(const FusedPlan& plan, const FlatKnnProblem& problem);
+
 /// Whether lists have the scan's products, which say which of what passed are
 /// to have canonical distances (NearLists.h): where a read of what passes takes
 /// longer than to find the products in the scan's registers.

@@ -69,18 +69,22 @@ countWithin(const uint32_t (&keys)[kItems], float limit) {
     return __reduce_add_sync(kFullWarp, within);
 }
 
-/// What a query costs in 8 bits: strips that its limit there lets pass beside
-/// those of 16 bits. Far more than any tile may cost where two thirds of a
-/// list's room would be used, or so many strips are within that each has
-/// several vectors that pass.
+/// What a query costs in 8 bits: vectors of the sample that its limit there
+/// lets pass beside those of 16 bits, some strips having several; kFar where
+/// two thirds of a list's room would be used, or so many strips are within that
+/// they say little.
 __device__ __forceinline__ uint32_t
 byteCost(uint32_t within, uint32_t withinBytes, uint32_t strips, int room) {
-    constexpr uint32_t kFar = 1u << 20;
+    static_assert(kMostStrips * ByteSearch::kTileQueries < ByteSearch::kFar);
     constexpr uint32_t kMostShare = 3; // of the strips
+    const auto vectors = [&](uint32_t count) {
+        return -float(strips) * log1pf(-float(count) / float(strips));
+    };
     return withinBytes > strips / kMostShare ||
                     withinBytes * kSecondShare * 3 > uint32_t(room) * 2
-            ? kFar
-            : withinBytes - min(within, withinBytes);
+            ? ByteSearch::kFar
+            : __float2uint_rn(
+                      vectors(withinBytes) - vectors(min(within, withinBytes)));
 }
 
 /// A warp a query, with its keys in registers. kLeaves: overfull is read.

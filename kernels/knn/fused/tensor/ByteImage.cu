@@ -8,6 +8,7 @@
 #include "kernels/common/DependentLaunch.h"
 #include "kernels/common/Workspace.h"
 #include "kernels/device/Bitonic.cuh"
+#include "kernels/knn/fused/ByteSearch.h"
 #include "kernels/knn/fused/tensor/TensorImageKernel.cuh"
 
 namespace faiss_bits {
@@ -31,6 +32,7 @@ struct ByteParams {
     int halfSlabs;
     int slabs;
     uint32_t* costs;
+    const TensorImageFacts* vectors; // whose step queries have, or nullptr
 };
 
 /// Of numbers from -greatest to greatest. Such that the integers from -128 to
@@ -44,12 +46,27 @@ __device__ __forceinline__ float stepFor(float greatest) {
 __global__ void startByteFactsKernel(
         const TensorImageFacts* from,
         const float* greatest,
+        bool hasNorms,
         TensorImageFacts* to) {
     const float step = stepFor(fminf(*greatest, 65504.0f * from->inverse));
     *to = {};
     to->inverse = step;
     to->scale = 1.0f / step;
+    // Half of a unit of the norms, of two squared steps, and what the quotient
+    // is rounded by.
+    to->normError = hasNorms ? step * step * (1.0f + 0x1p-18f) : 0.0f;
     to->greatestLength = from->greatestLength;
+}
+
+/// ByteImage::norms of a squared norm.
+__device__ __forceinline__ int32_t byteNormOf(float norm, float step) {
+    constexpr float kMostFloat = 3.402823466e+38f;
+    if (!(norm <= kMostFloat)) {
+        return norm > 0.0f ? -ByteNorms::kNone : ByteNorms::kNone;
+    }
+    const double units = double(norm) / (2.0 * step * step);
+    return -int32_t(rint(fmax(
+            fmin(units, double(ByteNorms::kMost)), -double(ByteNorms::kNone))));
 }
 
 /// The 16 components of a piece; 0 for what is not finite.
@@ -113,7 +130,9 @@ __global__ __launch_bounds__(kThreads) void byteImageKernel(
             }
         }
         float step;
-        if (kAreQueries) {
+        if (kAreQueries && params.vectors) {
+            step = params.vectors->inverse;
+        } else if (kAreQueries) {
             step = stepFor(__uint_as_float(
                     __reduce_max_sync(kFullWarp, __float_as_uint(greatest))));
         } else {
@@ -162,12 +181,15 @@ __global__ __launch_bounds__(kThreads) void byteImageKernel(
             if (lane == 0) {
                 params.to.steps[row] = step;
                 params.to.residuals[row] = residual;
-                if (row % kRows == 0) {
-                    params.costs[row / kRows] = 0;
+                if (row % ByteSearch::kTileQueries == 0) {
+                    params.costs[row / ByteSearch::kTileQueries] = 0;
                 }
             }
         } else {
             most = fmaxf(most, residual);
+            if (params.to.norms && lane == 0) {
+                params.to.norms[row] = byteNormOf(params.from.norms[row], step);
+            }
         }
     }
     if (!kAreQueries) {
@@ -182,6 +204,7 @@ void launch(
         int d,
         const ByteImage& to,
         uint32_t* costs,
+        const TensorImageFacts* vectors,
         cudaStream_t stream) {
     BITS_THROW_IF_NOT_FMT(
             d >= 1 && d <= kMostByteComponents,
@@ -193,7 +216,13 @@ void launch(
             halves.rowBytes == 128, "d = %d has slabs of fewer bytes", d);
     const ByteImageLayout layout(rows, d);
     const ByteParams params{
-            from, to, layout.capacity, halves.slabs, layout.slabs, costs};
+            from,
+            to,
+            layout.capacity,
+            halves.slabs,
+            layout.slabs,
+            costs,
+            vectors};
     constexpr idx_t kWarps = kThreads / kWarpSize;
     const auto blocks = unsigned(
             std::min<idx_t>((layout.capacity + kWarps - 1) / kWarps, 1 << 14));
@@ -210,6 +239,9 @@ ByteImage take(WorkspaceSlices& slices, idx_t rows, int d, bool areQueries) {
         image.residuals = slices.take<float>(layout.capacity);
     } else {
         image.facts = slices.take<TensorImageFacts>(1);
+        if (hasByteNorms(d)) {
+            image.norms = slices.take<int32_t>(layout.capacity);
+        }
     }
     return image;
 }
@@ -234,19 +266,28 @@ void runByteImage(
         const float* greatest,
         const ByteImage& to,
         cudaStream_t stream) {
-    startByteFactsKernel<<<1, 1, 0, stream>>>(from.facts, greatest, to.facts);
+    startByteFactsKernel<<<1, 1, 0, stream>>>(
+            from.facts, greatest, hasByteNorms(d), to.facts);
     BITS_CUDA_CHECK(cudaGetLastError());
-    launch<false>(from, rows, d, to, nullptr, stream);
+    launch<false>(from, rows, d, to, nullptr, nullptr, stream);
 }
 
 void runByteQueries(
         const TensorImage& from,
         idx_t rows,
         int d,
+        const TensorImageFacts* vectors,
         const ByteImage& to,
         uint32_t* costs,
         cudaStream_t stream) {
-    launch<true>(from, rows, d, to, costs, stream);
+    launch<true>(
+            from,
+            rows,
+            d,
+            to,
+            costs,
+            hasByteNorms(d) ? vectors : nullptr,
+            stream);
 }
 
 } // namespace faiss_bits

@@ -21,7 +21,7 @@ constexpr int kByteGroups = 2;
 constexpr int kByteWidth = 256; // vectors of a step
 constexpr int kByteQueries = 64 * kByteGroups;
 constexpr int kByteStages = 8; // at most
-static_assert(kByteQueries == int(ByteSearch::kTileQueries));
+static_assert(int(ByteSearch::kTileQueries) % kByteQueries == 0);
 
 /// Offsets in a block's shared memory.
 struct ByteSharedLayout {
@@ -142,7 +142,8 @@ struct ByteScanBody {
         const TensorScanParams& scan = params.scan;
         for (uint32_t item = blockIdx.x; item < scan.items; item += gridDim.x) {
             const uint32_t tile = item % scan.queryTiles;
-            if (scan.tileCosts[tile] > scan.mostTileCost) {
+            if (scan.tileCosts[tile * kByteQueries / ByteSearch::kTileQueries] >
+                scan.mostTileCost) {
                 continue;
             }
             start(tile);

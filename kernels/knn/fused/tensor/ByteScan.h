@@ -1,5 +1,5 @@
-/// The scan of long vectors by L2 in integers of 8 bits, on Hopper: beside that
-/// of float16 numbers, for the tiles of queries that it is good for.
+/// The scans by L2 in integers of 8 bits, on Hopper: beside that of float16
+/// numbers, for the tiles of queries that they are good for.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -8,7 +8,7 @@
 
 namespace faiss_bits {
 
-/// What the scan of 8 bits has other than that of 16.
+/// What the scan of 8 bits has other than that of 16, beyond 512 components.
 struct ByteScanParams {
     /// As of a scan of 16 bits, but: pieces are those of images of 8 bits,
     /// inverses the steps of queries, facts those of the vectors, and
@@ -24,6 +24,17 @@ struct ByteScanParams {
 /// the product of the bytes.
 void launchByteScan(
         TensorScanParams scan,
+        int multiprocessors,
+        size_t sharedBytes,
+        cudaStream_t stream);
+
+/// The same up to kMostKeptByteComponents (ByteKeptScan.cuh): norms are
+/// ByteImage::norms, and queries have the step of the vectors. Rows that pass
+/// are those with P - N >= floor((|q|^2 - limit) / (2 step^2)), computed in
+/// float64, and all where that is minus infinity or no number.
+void launchByteKeptScan(
+        TensorScanParams scan,
+        const int32_t* norms,
         int multiprocessors,
         size_t sharedBytes,
         cudaStream_t stream);

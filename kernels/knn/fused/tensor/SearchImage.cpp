@@ -47,8 +47,7 @@ SearchImage::SearchImage(const FlatKnnProblem& p, WorkspaceSlices& slices)
 
 bool hasByteImage(const FlatKnnProblem& p) {
     return p.imageHasBytes && p.metric == Metric::L2 && !p.imageInOrder &&
-            secondSamplesOf(p.numVectors) > 0 && isStreamedScan(p.d) &&
-            p.d <= kMostByteComponents &&
+            secondSamplesOf(p.numVectors) > 0 && meetsByteScan(p.d) &&
             hasTensorScan(TensorScanKernel::Wgmma, p.device);
 }
 

@@ -44,13 +44,31 @@ struct SearchImage {
 idx_t secondSamplesOf(idx_t n);
 
 /// Whether the problem's image has one of 8 bits beside it: imageHasBytes, and
-/// long vectors, by L2, in the order that k-NN searches want, on Hopper; and so
-/// many that limits come from strips of the second sample, which say how many
-/// more pass.
+/// vectors of 65 to 1,024 dimensions, by L2, in the order that k-NN searches
+/// want, on Hopper; and so many that limits come from strips of the second
+/// sample, which say how many more pass.
 bool hasByteImage(const FlatKnnProblem& problem);
 
+/// Whether a search that takes its limits from strips of the second sample has
+/// a scan in 8 bits: where the caller has none, and there are not few queries.
+bool takesBytes(const FlatKnnProblem& problem);
+
+/// What more passes in 8 bits than in 16 has to be appended and read: one of so
+/// many vectors takes some 60% of what the scan saves, which grows with d
+/// (docs/design/flat_tensor_cores.md). d from kLeastByteComponents on.
+inline idx_t byteVectorsOfOne(int d) {
+    constexpr idx_t kLeast = 2048;
+    const idx_t ofSaved = 280000 / (d - 48);
+    return ofSaved > kLeast ? ofSaved : kLeast;
+}
+static_assert(kLeastByteComponents > 48);
+
+/// Of uniform data so many pass beside, of what passes in 16 bits: 0.3 to 0.6
+/// at d = 128, and more of longer vectors.
+constexpr double kByteShare = 0.4;
+
 /// Bytes of a SearchImage: about n (2.1 d + 38), d rounded up to 16; with an
-/// image of 8 bits n d more, d rounded up to 128.
+/// image of 8 bits n (d + 4) more, d rounded up to 128.
 size_t searchImageBytes(const FlatKnnProblem& problem);
 
 /// Enqueues the making of an image of the problem's vectors; cosine: with its

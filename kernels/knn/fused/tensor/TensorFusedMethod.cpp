@@ -154,19 +154,31 @@ class TensorFusedScan : public FusedScan {
         if (!takesBytes(problem_)) {
             return bytes_;
         }
-        // What more passes has to be read: so many vectors of a query take as
-        // long as a scan in 8 bits saves (docs/design/flat_tensor_cores.md).
-        constexpr idx_t kVectorsOfOne = 2048;
+        const idx_t ofOne = byteVectorsOfOne(problem_.d);
+        // Of few queries two kernels that find nothing to do count.
+        constexpr idx_t kMany = 2048;
+        if (queries < kMany &&
+            passing_ * kByteShare * double(ofOne) >
+                    double(problem_.numVectors)) {
+            return bytes_;
+        }
         const ByteImage image = byteQueries();
         runByteQueries(
-                queryImage(), queries, problem_.d, image, byteCosts_, stream);
+                queryImage(),
+                queries,
+                problem_.d,
+                vectors_.bytes.facts,
+                image,
+                byteCosts_,
+                stream);
         bytes_.facts = vectors_.bytes.facts;
         bytes_.residuals = image.residuals;
         bytes_.limits = byteLimits_;
         bytes_.costs = byteCosts_;
-        bytes_.mostCost = uint32_t(
+        bytes_.mostCost = uint32_t(std::min<idx_t>(
                 ByteSearch::kTileQueries * problem_.numVectors /
-                (kVectorsOfOne * kSecondShare));
+                        (ofOne * kSecondShare),
+                ByteSearch::kFar - 1));
         return bytes_;
     }
 
@@ -248,13 +260,6 @@ class TensorFusedScan : public FusedScan {
         params.queryNorms = queryNorms_;
         params.centerProducts = centerProducts_;
         params.listedIds = listed_ ? problem_.allowedIds : nullptr;
-    }
-
-    /// Where the caller's limits come from strips, which are not of few
-    /// queries.
-    static bool takesBytes(const FlatKnnProblem& p) {
-        return hasByteImage(p) && !p.allowedBits && !p.limits &&
-                batchOf(p) > kFewQueries && p.mode != SearchMode::Fast;
     }
 
     ByteImage byteQueries() const {
@@ -345,6 +350,11 @@ std::unique_ptr<FusedScan> prepare(
 }
 
 } // namespace
+
+bool takesBytes(const FlatKnnProblem& p) {
+    return hasByteImage(p) && !p.allowedBits && !p.limits &&
+            batchOf(p) > kFewQueries && p.mode != SearchMode::Fast;
+}
 
 bool canUseSearchImage(const FlatKnnProblem& p) {
     // Short cosines take less time component by component.

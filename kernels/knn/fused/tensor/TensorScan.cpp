@@ -166,6 +166,10 @@ bool isStreamedScan(int d) {
     return isStreamed(TensorImageLayout(0, d));
 }
 
+bool meetsByteScan(int d) {
+    return d >= kLeastByteComponents && d <= kMostByteComponents;
+}
+
 void runTensorScan(
         const TensorScanProblem& problem,
         const DeviceTraits& device,
@@ -187,7 +191,7 @@ void runTensorScan(
             blocksOf(image, byWgmma, device));
     const bool isL2 = isByL2(problem);
     BITS_THROW_IF_NOT_FMT(
-            !params.tileCosts || (byWgmma && isL2 && isStreamed(image)),
+            !params.tileCosts || (byWgmma && isL2 && meetsByteScan(problem.d)),
             "d = %d, kernel = %d: tileCosts are not read",
             problem.d,
             int(problem.kernel));
@@ -225,10 +229,9 @@ void runByteScan(
             "metric = %d has no scan in 8 bits",
             int(problem.metric));
     BITS_THROW_IF_NOT_FMT(
-            problem.d <= kMostByteComponents,
-            "d = %d is above %d",
-            problem.d,
-            kMostByteComponents);
+            meetsByteScan(problem.d),
+            "d = %d has no scan in 8 bits",
+            problem.d);
     if (problem.numQueries == 0 || problem.numVectors == 0) {
         return;
     }
@@ -242,10 +245,21 @@ void runByteScan(
     params.facts = vectors.facts;
     params.queries = static_cast<const uint8_t*>(queries.pieces);
     params.inverses = queries.steps;
-    params.slabs = ByteImageLayout(problem.numVectors, problem.d).slabs;
+    const ByteImageLayout layout(problem.numVectors, problem.d);
+    params.slabs = layout.slabs;
+    params.lastSteps = layout.lastSteps;
     params.allowedBits = problem.allowedBits;
     params.passed = problem.passed;
 #ifdef FAISS_BITS_WGMMA
+    if (hasByteNorms(problem.d)) {
+        BITS_THROW_IF_NOT_FMT(vectors.norms, "vectors.norms = nullptr");
+        return launchByteKeptScan(
+                params,
+                vectors.norms,
+                device.multiprocessors,
+                device.blockSharedBytes,
+                stream);
+    }
     launchByteScan(
             params, device.multiprocessors, device.blockSharedBytes, stream);
 #else

@@ -42,7 +42,7 @@ struct TensorScanProblem {
     double passing = 0;
     TensorScanKernel kernel = TensorScanKernel::Auto;
     /// TensorScanParams::tileCosts: what runByteScan() takes is left to it. By
-    /// Wgmma where isStreamedScan().
+    /// Wgmma, L2, where meetsByteScan().
     const uint32_t* tileCosts = nullptr;
     uint32_t mostTileCost = 0;
 };
@@ -146,5 +146,9 @@ bool canKeepProducts(const DeviceTraits& device);
 
 /// Whether in scans of d components by Wgmma the queries stream too.
 bool isStreamedScan(int d);
+
+/// Whether runByteScan() takes d components, and scans of 16 bits leave it
+/// tiles.
+bool meetsByteScan(int d);
 
 } // namespace faiss_bits

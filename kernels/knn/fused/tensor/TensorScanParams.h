@@ -35,7 +35,7 @@ struct TensorScanParams {
     uint32_t numQueries;
     uint32_t numVectors;
     int slabs;        // of a row
-    int lastSteps;    // steps of 16 components in the last one
+    int lastSteps;    // of 16 components in the last one, of bytes 32
     int stages;       // of the stream through shared memory
     int queryBuffers; // 2: the next tile of queries is read ahead
     uint32_t units;   // steps of vectors: kUnit of the shape
@@ -44,8 +44,8 @@ struct TensorScanParams {
     uint32_t queryTiles;
     uint32_t items;
     uint32_t chunksOfTile; // 0: the tile of queries is fastest
-    // nullptr, or [queryTiles], of 128 queries: up to this cost a tile is for
-    // the scan in 8 bits (ByteScan.h), and no other takes it.
+    // nullptr, or of each ByteSearch::kTileQueries: up to this cost they are
+    // for the scan in 8 bits (ByteScan.h), and no other takes them.
     const uint32_t* tileCosts;
     uint32_t mostTileCost;
 };

@@ -12,6 +12,9 @@ template <int kRowBytes, bool kStreamed>
 struct WgmmaBlock {
     static constexpr WgmmaShape kShape{kRowBytes, kStreamed};
     static constexpr int kSlabBytes = TensorImageLayout::kTileRows * kRowBytes;
+    static constexpr bool kMeetsBytes = kRowBytes == 128; // runByteScan()
+    static_assert(
+            !kMeetsBytes || ByteSearch::kTileQueries % kShape.queries() == 0);
 
     const TensorScanParams& params;
     WgmmaSharedLayout layout;
@@ -61,11 +64,12 @@ struct WgmmaBlock {
     }
     /// Whether another scan has the item (TensorScanParams::tileCosts).
     __device__ __forceinline__ bool isOfBytes(uint32_t item) const {
-        static_assert(
-                !kStreamed ||
-                kShape.queries() == int(ByteSearch::kTileQueries));
-        return kStreamed && params.tileCosts &&
-                params.tileCosts[tileOf(item)] <= params.mostTileCost;
+        if (!kMeetsBytes || !params.tileCosts) {
+            return false;
+        }
+        const uint32_t query = tileOf(item) * kShape.queries();
+        return params.tileCosts[query / ByteSearch::kTileQueries] <=
+                params.mostTileCost;
     }
     /// Whether the next item of the block has the same queries.
     __device__ __forceinline__ bool keepsTile(const Items& items, uint32_t item)
