@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "kernels/knn/fused/ByteSearch.h"
+#include "kernels/knn/fused/SampleKernels.h"
 #include "kernels/knn/fused/tensor/TensorScan.h"
 #include "tests/knn/CertifiedHarness.h"
 
@@ -143,6 +144,51 @@ TEST_P(FusedBytesOf, HardData) {
             return;
         }
     }
+}
+
+/// Lengths around that at which no bound is left (2^60). Nine of the second
+/// sample are far nearer than all others, so that the limit lies below the
+/// tenth.
+TEST_F(FusedBytes, Huge) {
+    constexpr int d = 512;
+    const CertifiedCase c = of(10, d);
+    std::mt19937 random(3);
+    std::normal_distribution<float> normal;
+    const auto ofLength = [&](float* row, double length) {
+        double sum = 0;
+        for (int j = 0; j < d; ++j) {
+            sum += double(row[j]) * row[j];
+        }
+        for (int j = 0; j < d; ++j) {
+            row[j] = float(row[j] / std::sqrt(sum) * length);
+        }
+    };
+    std::vector<float> direction(d);
+    for (float& one : direction) {
+        one = normal(random);
+    }
+    std::vector<float> vectors = uniform(c.n, d, 1);
+    for (float& one : vectors) {
+        one -= 0.5f;
+    }
+    DeviceBuffer<int32_t> sample(c.n / 16);
+    runSampleIds(c.n, c.n / 16, sample.data(), nullptr);
+    const std::vector<int32_t> ids = sample.download();
+    for (int i = 0; i < 9; ++i) {
+        for (int j = 0; j < d; ++j) {
+            vectors[size_t(ids[i]) * d + j] =
+                    direction[j] + 0.001f * normal(random);
+        }
+    }
+    for (int64_t i = 0; i < c.n; ++i) {
+        ofLength(&vectors[size_t(i) * d], 0x1p57);
+    }
+    std::vector<float> queries;
+    for (int64_t i = 0; i < c.q; ++i) {
+        queries.insert(queries.end(), direction.begin(), direction.end());
+        ofLength(&queries[size_t(i) * d], std::exp2(58.5 + 0.1 * double(i)));
+    }
+    expectSame(c, vectors, queries);
 }
 
 INSTANTIATE_TEST_SUITE_P(

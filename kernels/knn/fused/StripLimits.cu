@@ -153,8 +153,13 @@ __global__ __launch_bounds__(kThreads) void stripLimitsKernel(
     const bool isBytes = kMetric == Metric::L2 && params.bytes.facts;
     float limitOfBytes = limit;
     if (isBytes) {
-        limitOfBytes = limitFor(
-                key, byteBound<kMetric>(params.search, params.bytes, row));
+        // Where all pass, `complete` says so of both scans. The bound of 8 bits
+        // knows how long vectors are, and can be a number where that of 16 is
+        // none (sizes near 2^60).
+        if (limit < __builtin_huge_valf()) {
+            limitOfBytes = limitFor(
+                    key, byteBound<kMetric>(params.search, params.bytes, row));
+        }
         if (lane == 0) {
             params.bytes.limits[row] = limitOfBytes;
         }
