@@ -74,10 +74,7 @@ struct Consumers {
             syncConsumers();
             findLimits(image.at, tile, row + 8 * group, strips);
             syncConsumers();
-            __syncwarp();
-            if (lane == 0) {
-                arrive(&shared.imageEmpty[image.at]);
-            }
+            arrive(&shared.imageEmpty[image.at]);
             image.next(2);
             writeBits(tile, group, row, keys);
         }

@@ -78,7 +78,6 @@ struct Producers {
     /// A warp's part of the tiles' images.
     __device__ __forceinline__ void makeImages(int warp) const {
         using Rows = QueryRows<kSlabs>;
-        const int lane = threadIdx.x % kWarpSize;
         const Rows rows(params.queries);
         const TensorImageFacts facts = *params.queries.vectorFacts;
         RingPlace buffer;
@@ -137,10 +136,7 @@ struct Producers {
                     });
             // Products read what these threads wrote.
             asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
-            __syncwarp();
-            if (lane == 0) {
-                arrive(&shared.imageFull[buffer.at]);
-            }
+            arrive(&shared.imageFull[buffer.at]);
             buffer.next(2);
         }
     }
