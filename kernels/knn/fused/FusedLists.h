@@ -20,6 +20,9 @@ bool scoresBySlots(const FusedPlan& plan, const FlatKnnProblem& problem);
 /// has some, and to append them would cost it more.
 bool passesToBits(const FusedPlan& plan, const FlatKnnProblem& problem);
 
+/// Queries whose bits stay in L2.
+idx_t mostQueriesOfBits(const FlatKnnProblem& problem);
+
 /// Whether lists have the scan's products, which say which of what passed are
 /// to have canonical distances (NearLists.h): where a read of what passes takes
 /// longer than to find the products in the scan's registers.
