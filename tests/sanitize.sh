@@ -32,16 +32,9 @@ sanitizer=$(command -v compute-sanitizer ||
 # products from memory that nothing else ever wrote looks guilty: here, one
 # whose scratch is more than FAISS's temporary memory and comes fresh, one that
 # makes cosines of products in such memory, and one that trains centroids.
-#
-# racecheck knows of a barrier in shared memory who arrived, not whom that
-# thread speaks for: where the lanes of a warp write, wait for each other, and
-# one of them arrives, it reports what the others wrote (PassAtOnce.cuh, the
-# scales of queries).
 filter_for() {
     if [[ $1 == initcheck && $filter != *-* ]]; then
         echo "$filter:-GpuFlatValues/*.SmallTiesGoToTheLowerId:BfKnnMetrics.SmallMetricsOfOurs:FlatBFloat16.SmallNoQuantizerOfIVFPQ"
-    elif [[ $1 == racecheck && $filter != *-* ]]; then
-        echo "$filter:-PassAtOnce.*"
     else
         echo "$filter"
     fi

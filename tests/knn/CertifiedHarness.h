@@ -31,6 +31,7 @@ struct CertifiedCase {
         Always,
         AllPairs, ///< always, by a matrix
         Strips,   ///< never; with limits from strips
+        AtOnce,   ///< the same by one kernel
     } direct = Direct::Never;
     size_t maxScratch = kRoomyScratch;
     IdType idType = IdType::Int64;
@@ -82,8 +83,8 @@ class FlatKnnCertified : public FlatKnnTest {
 
     static DeviceTraits traitsOf(const CertifiedCase& c) {
         DeviceTraits traits = deviceTraits();
-        const bool never =
-                c.direct == Direct::Never || c.direct == Direct::Strips;
+        const bool never = c.direct == Direct::Never ||
+                c.direct == Direct::Strips || c.direct == Direct::AtOnce;
         traits.singleToDouble = never ? 32 : 2;
         return traits;
     }
@@ -99,8 +100,10 @@ class FlatKnnCertified : public FlatKnnTest {
             plan.bytes = plan.allPairs ? plan.allPairs->bytes : 0;
             return plan;
         }
-        if (c.direct == Direct::Strips) {
-            plan.fused = planFusedByStrips(p, c.maxScratch);
+        if (c.direct == Direct::Strips || c.direct == Direct::AtOnce) {
+            plan.fused = c.direct == Direct::AtOnce
+                    ? planAtOnce(p, c.maxScratch)
+                    : planFusedByStrips(p, c.maxScratch);
             plan.bytes = plan.fused ? plan.fused->bytes : 0;
             return plan;
         }

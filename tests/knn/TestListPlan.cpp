@@ -104,6 +104,34 @@ TEST(ListPlan, QueriesOfAScan) {
     EXPECT_LT(queriesOf(16384, 262144, 33), 65536) << "entries in memory";
 }
 
+/// One kernel does what leads to the bits: of few vectors always; of more by
+/// clusters, where queries and strips are many.
+TEST(ListPlan, AtOnce) {
+    const auto isAtOnce = [](idx_t n, idx_t q, int k) {
+        FlatKnnProblem p;
+        p.numVectors = n;
+        p.numQueries = q;
+        p.d = 128;
+        p.k = k;
+        p.device.singleToDouble = 2;
+        p.device.computeCapability = 90;
+        const auto plan = planFusedByStrips(p, size_t(1) << 30);
+        return plan && plan->atOnce;
+    };
+    if (!isAtOnce(1024, 3000, 32)) {
+        GTEST_SKIP() << "no wgmma in this build";
+    }
+    EXPECT_TRUE(isAtOnce(1024, 262144, 32));
+    EXPECT_TRUE(isAtOnce(2048, 262144, 32));
+    EXPECT_TRUE(isAtOnce(4096, 262144, 32));
+    EXPECT_TRUE(isAtOnce(4096, 65536, 32));
+    EXPECT_FALSE(isAtOnce(4096, 65535, 32)) << "few tiles";
+    EXPECT_FALSE(isAtOnce(4096, 262144, 33)) << "strips of a place";
+    EXPECT_FALSE(isAtOnce(2200, 262144, 32)) << "blocks with two units";
+    EXPECT_TRUE(isAtOnce(2200, 262144, 20));
+    EXPECT_FALSE(isAtOnce(4097, 262144, 32));
+}
+
 /// Where a word of 32 vectors has some that pass, the scan sets bits.
 TEST(ListPlan, BitsOfFewVectors) {
     FlatKnnProblem p;

@@ -16,7 +16,7 @@ class PassAtOnce : public FlatKnnCertified {
    protected:
     static CertifiedCase caseOf(int64_t n, int64_t q, int d, int k) {
         CertifiedCase c = FlatKnnCertified::caseOf(
-                Direct::Strips, Metric::L2, n, q, d, k);
+                Direct::AtOnce, Metric::L2, n, q, d, k);
         c.keptImage = n % 2 == 0;
         c.imageInOrder = d % 2;
         return c;
@@ -51,6 +51,37 @@ TEST_F(PassAtOnce, HardData) {
     }
 }
 
+/// By clusters of four and of eight blocks.
+TEST_F(PassAtOnce, HardDataInClusters) {
+    for (Hard kind : kHard) {
+        for (int64_t n : {1300, 3000}) {
+            const int d = n == 1300 ? 40 : 101;
+            const CertifiedCase c = caseOf(n, kQueries, d, 32);
+            ASSERT_TRUE(isAtOnce(c)) << c.describe();
+            expectCanonical(c, kind);
+            if (HasFatalFailure()) {
+                return;
+            }
+        }
+    }
+}
+
+/// Blocks with a unit more than others, with none, and with all.
+TEST_F(PassAtOnce, NumbersOfVectorsInClusters) {
+    for (int d : {64, 65, 128}) {
+        for (int64_t n :
+             {1025, 1151, 1153, 2047, 2048, 2049, 3071, 4095, 4096}) {
+            const CertifiedCase c = caseOf(n, kQueries, d, 32);
+            ASSERT_TRUE(isAtOnce(c)) << c.describe();
+            const Result result = expectCanonical(c, Hard::Offset);
+            if (HasFatalFailure()) {
+                return;
+            }
+            EXPECT_LT(result.rescored, uint64_t(2 * 32 * kQueries));
+        }
+    }
+}
+
 /// Both sides of units, and of all of a group's; one slab and two.
 TEST_F(PassAtOnce, NumbersOfVectors) {
     for (int d : {64, 65, 128}) {
@@ -78,6 +109,20 @@ TEST_F(PassAtOnce, NumbersOfQueries) {
     }
 }
 
+/// The same of clusters: tiles of one group alone, and many of each.
+TEST_F(PassAtOnce, NumbersOfQueriesInClusters) {
+    for (int64_t n : {1280, 2500}) {
+        for (int64_t q : {1024, 1025, 1087, 1089, 9000}) {
+            const CertifiedCase c = caseOf(n, q, 48, 32);
+            ASSERT_TRUE(isAtOnce(c)) << c.describe();
+            expectCanonical(c, Hard::Bytes);
+            if (HasFatalFailure()) {
+                return;
+            }
+        }
+    }
+}
+
 /// More than one launch of the scan has by lists.
 TEST_F(PassAtOnce, ManyQueries) {
     const CertifiedCase c = caseOf(256, 140000, 48, 16);
@@ -101,9 +146,19 @@ TEST_F(PassAtOnce, SmallRanksAndTypes) {
     }
 }
 
+/// Of clusters, for tools that slow kernels down.
+TEST_F(PassAtOnce, SmallClusters) {
+    for (int64_t n : {1200, 2300}) {
+        const CertifiedCase c = caseOf(n, kQueries, 33, 33);
+        ASSERT_TRUE(isAtOnce(c)) << c.describe();
+        expectCanonical(c, Hard::Clusters);
+    }
+}
+
 /// Shapes that have no such kernel go another way.
 TEST_F(PassAtOnce, OtherShapes) {
-    EXPECT_FALSE(isAtOnce(caseOf(1025, kQueries, 128, 32)));
+    EXPECT_FALSE(isAtOnce(caseOf(4097, kQueries, 128, 32)));
+    EXPECT_FALSE(isAtOnce(caseOf(4096, kQueries, 128, 8)));
     EXPECT_FALSE(isAtOnce(caseOf(1024, kQueries, 129, 32)));
     EXPECT_FALSE(isAtOnce(caseOf(1024, kQueries, 32, 32)));
     EXPECT_FALSE(isAtOnce(caseOf(1024, kQueries, 128, 65)));
@@ -113,75 +168,102 @@ TEST_F(PassAtOnce, OtherShapes) {
 }
 
 /// What the kernel says alone: nothing within `complete` is missing.
-TEST_F(PassAtOnce, AllWithinHavePassed) {
-    constexpr int64_t kN = 900;
-    constexpr int kD = 100;
-    constexpr uint32_t kWords = (kN + 31) / 32;
-    for (Hard kind : kHard) {
-        SCOPED_TRACE(int(kind));
-        const std::vector<float> vectors = makeHard(kind, kN, kD, 1);
-        const std::vector<float> queries = makeHard(kind, kQueries, kD, 2);
-        const DeviceBuffer<float> deviceVectors(vectors);
-        const DeviceBuffer<float> deviceQueries(queries);
-        DeviceBuffer<float> greatest(2);
-        DeviceBuffer<uint8_t> memory(tensorImageBytes(kN, kD, false), 0x7E);
-        const SpreadRows rows = spreadRowsOf(kN);
-        TensorImageProblem image;
-        image.rows = deviceVectors.data();
-        image.n = kN;
-        image.d = kD;
-        image.greatest = greatest.data();
-        image.image = tensorImageAt(memory.data(), kN, kD, false);
-        // Without a center images have the norms that are given.
-        const DeviceBuffer<float> center(std::vector<float>(kD, 0.0f));
-        image.center = center.data();
-        runGreatestComponent(
-                image.rows,
-                DataType::Float32,
-                kN,
-                kD,
-                center.data(),
-                false,
-                greatest.data(),
-                nullptr);
-        runVectorImage(image, {rows, true}, nullptr);
-        DeviceBuffer<float> norms(kQueries, 0xA5);
-        DeviceBuffer<float> residuals(kQueries, 0xA5);
-        DeviceBuffer<float> complete(kQueries, 0xA5);
-        DeviceBuffer<uint32_t> bits(kQueries * kWords, 0xA5);
-        PassAtOnceProblem p;
-        p.queries = deviceQueries.data();
-        p.numQueries = kQueries;
-        p.numVectors = kN;
-        p.d = kD;
-        p.center = center.data();
-        p.vectors = image.image;
-        p.rank = 10;
-        p.queryNorms = norms.data();
-        p.queryResiduals = residuals.data();
-        p.complete = complete.data();
-        p.bits = bits.data();
-        p.words = kWords;
-        runPassAtOnce(p, deviceTraits(), nullptr);
-        BITS_CUDA_CHECK(cudaDeviceSynchronize());
-        const std::vector<float> within = complete.download();
-        const std::vector<uint32_t> passed = bits.download();
-        for (int64_t q = 0; q < kQueries; ++q) {
-            const uint32_t* its = passed.data() + q * kWords;
-            for (int64_t v = 0; v < kN; ++v) {
-                double distance = 0;
-                for (int c = 0; c < kD; ++c) {
-                    const double off = double(queries[q * kD + c]) -
-                            double(vectors[v * kD + c]);
-                    distance += off * off;
-                }
-                const uint32_t row = rows.rowOf(uint32_t(v));
-                if (float(distance) <= within[q]) {
-                    ASSERT_TRUE(its[row / 32] >> row % 32 & 1)
-                            << q << " " << v << " " << distance;
-                }
+void expectAllWithin(Hard kind, int64_t n) {
+    constexpr int kDims = 100;
+    const uint32_t words = uint32_t((n + 31) / 32);
+    SCOPED_TRACE(testing::Message() << int(kind) << " n=" << n);
+    const std::vector<float> vectors = makeHard(kind, n, kDims, 1);
+    const std::vector<float> queries = makeHard(kind, kQueries, kDims, 2);
+    const DeviceBuffer<float> deviceVectors(vectors);
+    const DeviceBuffer<float> deviceQueries(queries);
+    DeviceBuffer<float> greatest(2);
+    DeviceBuffer<uint8_t> memory(tensorImageBytes(n, kDims, false), 0x7E);
+    const SpreadRows rows = spreadRowsOf(n);
+    TensorImageProblem image;
+    image.rows = deviceVectors.data();
+    image.n = n;
+    image.d = kDims;
+    image.greatest = greatest.data();
+    image.image = tensorImageAt(memory.data(), n, kDims, false);
+    // Without a center images have the norms that are given.
+    const DeviceBuffer<float> center(std::vector<float>(kDims, 0.0f));
+    image.center = center.data();
+    runGreatestComponent(
+            image.rows,
+            DataType::Float32,
+            n,
+            kDims,
+            center.data(),
+            false,
+            greatest.data(),
+            nullptr);
+    runVectorImage(image, {rows, true}, nullptr);
+    DeviceBuffer<float> norms(kQueries, 0xA5);
+    DeviceBuffer<float> ownResiduals(kQueries, 0xA5);
+    float* residuals = ownResiduals.data();
+    DeviceBuffer<uint8_t> ofQueries(
+            tensorImageBytes(kQueries, kDims, true), 0x7E);
+    TensorImage queryImage;
+    if (n > kMostVectorsOfBlock) {
+        queryImage = tensorImageAt(ofQueries.data(), kQueries, kDims, true);
+        residuals = queryImage.residuals;
+        TensorImageProblem made;
+        made.rows = deviceQueries.data();
+        made.n = kQueries;
+        made.d = kDims;
+        made.areQueries = true;
+        made.center = center.data();
+        made.vectorFacts = image.image.facts;
+        made.image = queryImage;
+        made.outNorms = norms.data();
+        runTensorImage(made, nullptr);
+    }
+    DeviceBuffer<float> complete(kQueries, 0xA5);
+    DeviceBuffer<uint32_t> bits(kQueries * words, 0xA5);
+    PassAtOnceProblem p;
+    p.queries = deviceQueries.data();
+    p.numQueries = kQueries;
+    p.numVectors = n;
+    p.d = kDims;
+    p.center = center.data();
+    p.vectors = image.image;
+    p.rank = 10;
+    p.queryNorms = norms.data();
+    p.queryResiduals = residuals;
+    p.queryImage = queryImage;
+    p.complete = complete.data();
+    p.bits = bits.data();
+    p.words = words;
+    runPassAtOnce(p, deviceTraits(), nullptr);
+    BITS_CUDA_CHECK(cudaDeviceSynchronize());
+    const std::vector<float> within = complete.download();
+    const std::vector<uint32_t> passed = bits.download();
+    for (int64_t q = 0; q < kQueries; ++q) {
+        const uint32_t* its = passed.data() + q * words;
+        for (int64_t v = 0; v < n; ++v) {
+            double distance = 0;
+            for (int c = 0; c < kDims; ++c) {
+                const double off = double(queries[q * kDims + c]) -
+                        double(vectors[v * kDims + c]);
+                distance += off * off;
             }
-            ASSERT_EQ(its[kWords - 1] >> kN % 32, 0u) << "bits behind n";
+            const uint32_t row = rows.rowOf(uint32_t(v));
+            if (float(distance) <= within[q]) {
+                ASSERT_TRUE(its[row / 32] >> row % 32 & 1)
+                        << q << " " << v << " " << distance;
+            }
+        }
+        ASSERT_EQ(its[words - 1] >> n % 32, 0u) << "bits behind n";
+    }
+}
+
+TEST_F(PassAtOnce, AllWithinHavePassed) {
+    for (Hard kind : kHard) {
+        for (int64_t n : {900, 1900, 3900}) {
+            expectAllWithin(kind, n);
+            if (HasFatalFailure()) {
+                return;
+            }
         }
     }
 }

@@ -7,6 +7,7 @@
 #include "kernels/knn/fused/FusedParams.h"
 #include "kernels/knn/fused/SlotRows.h"
 #include "kernels/knn/fused/tensor/ByteImage.h"
+#include "kernels/knn/fused/tensor/PassAtOnce.h"
 
 namespace faiss_bits {
 
@@ -113,7 +114,11 @@ double fusedTensorMicroseconds(
     if (plan.atOnce) {
         const double width = slotSteps(p.d) * kSlotStep;
         const double tiles = std::ceil(q / double(plan.tileQueries));
-        const double query = 1.35e-3 + 0.55e-6 * double(p.numVectors) +
+        // Clusters want images, and wait for one another.
+        const double n = double(p.numVectors);
+        const double query =
+                (p.numVectors <= kMostVectorsOfBlock ? 1.35e-3 + 0.55e-6 * n
+                                                     : 2.1e-3 + 0.81e-6 * n) +
                 passingVectors(plan, p) * (14e-6 + 0.34e-6 * width);
         return 33 + 30 * (tiles - 1) + q * query / speed.arithmetic +
                 (p.searchImage ? 0 : searchImageMicroseconds(p, speed));

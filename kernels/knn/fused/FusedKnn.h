@@ -86,6 +86,12 @@ std::optional<FusedPlan> planFusedByStrips(
         const FlatKnnProblem& problem,
         size_t maxBytes);
 
+/// Such a plan whose images, limits and bits are of one kernel, if there is one
+/// for the problem, whether it pays or not; that one is chosen where it does.
+std::optional<FusedPlan> planAtOnce(
+        const FlatKnnProblem& problem,
+        size_t maxBytes);
+
 /// Whether that is expected to take less time than any other way.
 bool stripsPay(const FusedPlan& byStrips, const FlatKnnProblem& problem);
 

@@ -84,8 +84,11 @@ bool scoresBySlots(const FusedPlan& plan, const FlatKnnProblem& p) {
 bool passesToBits(const FusedPlan& plan, const FlatKnnProblem& p) {
     return scoresBySlots(plan, p) &&
             passingVectors(plan, p) * kMostBitsShare >= double(p.numVectors) &&
-            double(plan.tileQueries) * wordsOf(p) * sizeof(uint32_t) <=
-            kMostCachedBytes;
+            plan.tileQueries <= mostQueriesOfBits(p);
+}
+
+idx_t mostQueriesOfBits(const FlatKnnProblem& p) {
+    return idx_t(kMostCachedBytes) / idx_t(wordsOf(p) * sizeof(uint32_t));
 }
 
 bool finishesBySlots(const FusedPlan& plan, const FlatKnnProblem& p) {

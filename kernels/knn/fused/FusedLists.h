@@ -24,6 +24,9 @@ bool passesToBits(const FusedPlan& plan, const FlatKnnProblem& problem);
 /// (tensor/ByteScan.h): as of uniform data. The device decides.
 bool expectsBytes(const FusedPlan& plan, const FlatKnnProblem& problem);
 
+/// Queries whose bits stay in L2.
+idx_t mostQueriesOfBits(const FlatKnnProblem& problem);
+
 /// Whether lists have the scan's products, which say which of what passed are
 /// to have canonical distances (NearLists.h): where a read of what passes takes
 /// longer than to find the products in the scan's registers.

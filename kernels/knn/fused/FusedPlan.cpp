@@ -38,6 +38,9 @@ constexpr idx_t kLeastStripCapacity = 1024;
 /// where vectors are few.
 constexpr idx_t kMostTileQueries = 16384;
 constexpr idx_t kMostStripQueries = 65536;
+/// Of which clusters took less time than scans: 131,072 did, of 3,000 they took
+/// a tenth longer.
+constexpr idx_t kLeastClusterQueries = 65536;
 /// Scratch: distances to the sample; and lists.
 constexpr size_t kMostSampleBytes = size_t(256) << 20;
 constexpr size_t kMostListBytes = size_t(512) << 20;
@@ -212,6 +215,38 @@ std::optional<FusedPlan> fitQueries(
     }
 }
 
+/// Whether limits of strips are for such a problem.
+bool takesStrips(const FlatKnnProblem& p, size_t maxBytes) {
+    return p.mode != SearchMode::Plain && !p.allowedBits &&
+            batchOf(p) > kFewQueries && p.numVectors >= kLeastStripVectors &&
+            2 * kLeastStripsOfPlace * p.k <= kMostStrips &&
+            maxBytes >= kLeastUntiledBytes && !takesNearest(p) &&
+            fusedMethodFor(p) == &kTensorFusedMethod;
+}
+
+FusedPlan beginStrips(const FlatKnnProblem& p) {
+    FusedPlan plan;
+    plan.method = &kTensorFusedMethod;
+    plan.rank = uint32_t(p.k);
+    const idx_t whole = (p.numVectors + 31) / 32 * 32;
+    const idx_t alike = std::clamp<idx_t>(
+            whole / kStripCapacityShare / 32 * 32,
+            kLeastStripCapacity,
+            kLeastCapacity);
+    plan.capacity =
+            uint32_t(std::min(whole, std::max<idx_t>(alike, 8 * idx_t(p.k))));
+    return plan;
+}
+
+/// By one kernel: always of one block, and of clusters where their strips are
+/// enough and their tiles fill the GPU many times.
+bool atOncePays(const FlatKnnProblem& p) {
+    return p.numVectors <= kMostVectorsOfBlock ||
+            (p.numVectors <= kMostVectorsAtOnce &&
+             p.numQueries >= kLeastClusterQueries &&
+             stripsAtOnce(p.numVectors) >= kStripsOfPlace * uint32_t(p.k));
+}
+
 } // namespace
 
 uint32_t sampleRank(double k, double p) {
@@ -281,41 +316,39 @@ std::optional<FusedPlan> planFused(const FlatKnnProblem& p, size_t maxBytes) {
     });
 }
 
+std::optional<FusedPlan> planAtOnce(const FlatKnnProblem& p, size_t maxBytes) {
+    if (!takesStrips(p, maxBytes) || p.metric != Metric::L2 ||
+        !hasTensorScan(TensorScanKernel::Wgmma, p.device)) {
+        return {};
+    }
+    FusedPlan plan = beginStrips(p);
+    if (!canPassAtOnce(p.numVectors, p.d, plan.rank, p.device)) {
+        return {};
+    }
+    plan.atOnce = true;
+    plan.strips = {1, stripsAtOnce(p.numVectors)};
+    // Bits are few bytes: more queries are fewer launches.
+    const auto found = fitQueries(
+            plan,
+            p,
+            std::min(4 * kMostStripQueries, mostQueriesOfBits(p)),
+            maxBytes,
+            [](FusedPlan&) { return true; });
+    return found && passesToBits(*found, p) ? found : std::nullopt;
+}
+
 std::optional<FusedPlan> planFusedByStrips(
         const FlatKnnProblem& p,
         size_t maxBytes) {
-    if (p.mode == SearchMode::Plain || p.allowedBits ||
-        batchOf(p) <= kFewQueries || p.numVectors < kLeastStripVectors ||
-        2 * kLeastStripsOfPlace * p.k > kMostStrips ||
-        maxBytes < kLeastUntiledBytes || takesNearest(p) ||
-        fusedMethodFor(p) != &kTensorFusedMethod) {
+    if (!takesStrips(p, maxBytes)) {
         return {};
     }
-    FusedPlan plan;
-    plan.method = &kTensorFusedMethod;
-    plan.rank = uint32_t(p.k);
-    const idx_t whole = (p.numVectors + 31) / 32 * 32;
-    const idx_t alike = std::clamp<idx_t>(
-            whole / kStripCapacityShare / 32 * 32,
-            kLeastStripCapacity,
-            kLeastCapacity);
-    plan.capacity =
-            uint32_t(std::min(whole, std::max<idx_t>(alike, 8 * idx_t(p.k))));
-    if (p.metric == Metric::L2 &&
-        hasTensorScan(TensorScanKernel::Wgmma, p.device) &&
-        canPassAtOnce(p.numVectors, p.d, plan.rank, p.device)) {
-        FusedPlan once = plan;
-        once.atOnce = true;
-        once.strips = {1, kStripsAtOnce};
-        // Bits are few bytes: more queries are fewer launches.
-        const auto found = fitQueries(
-                once, p, 4 * kMostStripQueries, maxBytes, [](FusedPlan&) {
-                    return true;
-                });
-        if (found && passesToBits(*found, p)) {
-            return found;
+    if (atOncePays(p)) {
+        if (const auto once = planAtOnce(p, maxBytes)) {
+            return once;
         }
     }
+    const FusedPlan plan = beginStrips(p);
     const auto fit = [&](idx_t mostQueries) {
         return fitQueries(plan, p, mostQueries, maxBytes, [&](FusedPlan& plan) {
             plan.strips = planStrips(

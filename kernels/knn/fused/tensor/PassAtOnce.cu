@@ -8,6 +8,7 @@
 #include "kernels/common/DynamicShared.h"
 #include "kernels/common/Error.h"
 #include "kernels/knn/fused/tensor/PassAtOnce.cuh"
+#include "kernels/knn/fused/tensor/PassInCluster.h"
 #include "kernels/knn/fused/tensor/TensorScanBound.h"
 
 namespace faiss_bits {
@@ -40,7 +41,7 @@ void launchFor(
         const at_once::Params& params,
         const DeviceTraits& device,
         cudaStream_t stream) {
-    static_assert(kMostVectorsAtOnce == 8 * at_once::kUnit);
+    static_assert(kMostVectorsOfBlock == 8 * at_once::kUnit);
     const uint32_t units = (params.n + at_once::kUnit - 1) / at_once::kUnit;
     return units <= 2    ? launch<1, kSlabs>(params, device, stream)
             : units <= 4 ? launch<2, kSlabs>(params, device, stream)
@@ -77,6 +78,15 @@ void check(const PassAtOnceProblem& p, const DeviceTraits& device) {
             (const void*)p.queryResiduals,
             (const void*)p.complete,
             (const void*)p.bits);
+    BITS_THROW_IF_NOT_FMT(
+            p.numVectors <= kMostVectorsOfBlock ||
+                    (p.queryImage.pieces && p.queryImage.inverses &&
+                     p.queryImage.residuals == p.queryResiduals),
+            "queryImage = {%p, %p, %p} for n = %lld",
+            p.queryImage.pieces,
+            (const void*)p.queryImage.inverses,
+            (const void*)p.queryImage.residuals,
+            (long long)p.numVectors);
 }
 
 } // namespace
@@ -112,6 +122,9 @@ void runPassAtOnce(
     params.rounding = roundedUp(bounds::gamma(double(p.d) + 8));
     params.complete = p.complete;
     params.bits = p.bits;
+    if (p.numVectors > kMostVectorsOfBlock) {
+        return launchPassInCluster(params, p.queryImage, stream);
+    }
     return p.d <= 64 ? launchFor<1>(params, device, stream)
                      : launchFor<2>(params, device, stream);
 }

@@ -45,8 +45,11 @@ struct Body {
                 initBarrier(&shared.slotEmpty[i], 4);
             }
             for (int i = 0; i < 2; ++i) {
-                initBarrier(&shared.imageFull[i], S::kImageWarps);
-                initBarrier(&shared.imageEmpty[i], 4 * kConsumerGroups);
+                // All lanes arrive: each speaks for what it wrote or read, as
+                // racecheck wants it.
+                initBarrier(&shared.imageFull[i], S::kImageWarps * kWarpSize);
+                initBarrier(
+                        &shared.imageEmpty[i], 4 * kConsumerGroups * kWarpSize);
             }
             fenceBarrierInit();
         }

@@ -1,6 +1,7 @@
 /// All that a scan of few vectors does for its queries, in one kernel: their
 /// images, the limits, and the bits of what passes. Each pair is multiplied
-/// once, and its key stays in registers as 16 bits until the limit is known.
+/// once, and its key stays in registers as 16 bits until the limit is known: in
+/// those of one block, or of a cluster of blocks, which want the images made.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -18,6 +19,9 @@ struct PassAtOnceProblem {
     int d = 0;
     const float* center = nullptr; ///< [d] that of the image, or nullptr
     TensorImage vectors;           ///< by L2
+    /// Of the queries, with queryNorms and queryResiduals, which are then read:
+    /// for more than kMostVectorsOfBlock vectors. Of fewer the kernel makes it.
+    TensorImage queryImage;
     uint32_t rank = 0; ///< of the strip's key that the limit is made of
 
     // Results.
@@ -31,10 +35,23 @@ struct PassAtOnceProblem {
     uint32_t words = 0; ///< numVectors / 32, rounded up
 };
 
-/// Strips of each query: of eight vectors where there are most.
+/// Strips of each query: of eight vectors where one block has most.
 constexpr uint32_t kStripsAtOnce = 128;
-/// Vectors whose keys of 64 queries two warpgroups hold.
-constexpr idx_t kMostVectorsAtOnce = 1024;
+/// Vectors whose keys of 64 queries two warpgroups hold; and the blocks of a
+/// cluster.
+constexpr idx_t kMostVectorsOfBlock = 1024;
+constexpr idx_t kMostVectorsAtOnce = 4096;
+
+/// Strips of a query that have vectors. Units of 128 are dealt to the blocks of
+/// a cluster: of four, each has eight strips; of eight, a block's first two
+/// share theirs, and its last two.
+constexpr uint32_t stripsAtOnce(idx_t numVectors) {
+    const uint32_t units = uint32_t((numVectors + 127) / 128);
+    return numVectors <= kMostVectorsOfBlock       ? kStripsAtOnce
+            : 2 * numVectors <= kMostVectorsAtOnce ? 8 * units
+            : units < 24                           ? 64 + 8 * (units - 16)
+                                                   : kStripsAtOnce;
+}
 
 /// Whether there is such a kernel, in builds with TensorScanKernel::Wgmma, for
 /// these vectors by L2, and the rank: up to half of the strips, 33 to 128
@@ -46,7 +63,7 @@ inline bool canPassAtOnce(
         const DeviceTraits& device) {
     return device.computeCapability == 90 && numVectors >= 1 &&
             numVectors <= kMostVectorsAtOnce && d > 32 && d <= 128 &&
-            rank >= 1 && 2 * rank <= kStripsAtOnce;
+            rank >= 1 && 2 * rank <= stripsAtOnce(numVectors);
 }
 
 /// Finds what passes.
@@ -59,7 +76,8 @@ inline bool canPassAtOnce(
 /// Cost     one read of the queries, 2 numQueries numVectors d operations of
 ///          float16 tensor cores with d rounded up to 64, and for 64 queries
 ///          one read of half of the images from L2 where they have more than
-///          640 rows of 128
+///          640 rows of 128; of more than kMostVectorsOfBlock vectors one read
+///          of the queries' image for each block of a cluster
 void runPassAtOnce(
         const PassAtOnceProblem& problem,
         const DeviceTraits& device,

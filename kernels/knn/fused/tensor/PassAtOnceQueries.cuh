@@ -78,7 +78,6 @@ struct Producers {
     /// A warp's part of the tiles' images.
     __device__ __forceinline__ void makeImages(int warp) const {
         using Rows = QueryRows<kSlabs>;
-        const int lane = threadIdx.x % kWarpSize;
         const Rows rows(params.queries);
         const TensorImageFacts facts = *params.queries.vectorFacts;
         RingPlace buffer;
@@ -137,51 +136,20 @@ struct Producers {
                     });
             // Products read what these threads wrote.
             asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
-            __syncwarp();
-            if (lane == 0) {
-                arrive(&shared.imageFull[buffer.at]);
-            }
+            arrive(&shared.imageFull[buffer.at]);
             buffer.next(2);
         }
     }
 
-    /// Of one row of a tile: what consumers and later kernels want to know. All
-    /// is rounded up that is to be an upper bound.
+    /// Of one row of a tile: what consumers and later kernels want to know.
     __device__ __forceinline__ void writeRow(
             int buffer,
             uint32_t tile,
             uint32_t row,
             const QueryFacts& facts,
             const TensorImageFacts& image) const {
-        const float longest = image.greatestLength;
-        const float both = fmaf(longest, longest, facts.norm);
-        const int exponent = int(__float_as_uint(both) >> 23) - 127;
-        const int toScale = min(max(12 - exponent, -100), 100);
-        const float scale = powerOfTwo(toScale);
-        const float factor = 2.0f * image.inverse * facts.inverse * scale;
-        shared.scales[buffer][row] = {
-                -factor, scale, facts.norm * scale, powerOfTwo(-toScale)};
-        const float up = 1.0f + (params.queries.d + 17) * 0x1p-23f;
-        const float norm =
-                __fmul_ru(rootAbove(__fadd_ru(facts.norm, 0x1p-120f)), up);
-        const float ofImage = __fadd_ru(norm, facts.residual);
-        constexpr float kOfProduct = 0x1p-22f;
-        const float twice = __fadd_ru(__fmul_ru(2.0f, params.cut), kOfProduct);
-        // tensorScanError, in powers of x, and RowBound::at.
-        float constant = __fmul_ru(
-                __fmul_ru(ofImage, image.residual), __fadd_ru(2.0f, twice));
-        constant = __fadd_ru(constant, image.normError);
-        constant = __fmaf_ru(__fmul_ru(params.rounding, norm), norm, constant);
-        constant = __fadd_ru(constant, (params.queries.d + 8) * 0x1p-146f);
-        const float linear =
-                __fmaf_ru(ofImage, twice, __fmul_ru(2.0f, facts.residual));
-        // Where the factor left the range of float32, nothing is known.
-        const bool isKnown = factor > 0x1p-110f && factor < 0x1p110f;
-        shared.errors[buffer][row] = {
-                isKnown ? constant : __builtin_huge_valf(),
-                linear,
-                norm,
-                __fadd_ru(ofImage, image.residual)};
+        shared.scales[buffer][row] = scalesOf(facts, image);
+        shared.errors[buffer][row] = errorOf(params, facts, image);
         const uint32_t query = tile * kQueries + row;
         if (query < params.queries.n) {
             params.queries.outNorms[query] = facts.norm;

@@ -108,4 +108,44 @@ __device__ __forceinline__ float rootAbove(float x) {
     return __fmul_ru(root, 1 + 0x1p-21f);
 }
 
+/// What consumers want to know of a query's row. All is rounded up that is to
+/// be an upper bound.
+__device__ __forceinline__ RowScales
+scalesOf(const QueryFacts& facts, const TensorImageFacts& image) {
+    const float longest = image.greatestLength;
+    const float both = fmaf(longest, longest, facts.norm);
+    const int exponent = int(__float_as_uint(both) >> 23) - 127;
+    const int toScale = min(max(12 - exponent, -100), 100);
+    const float scale = powerOfTwo(toScale);
+    const float factor = 2.0f * image.inverse * facts.inverse * scale;
+    return {-factor, scale, facts.norm * scale, powerOfTwo(-toScale)};
+}
+
+__device__ __forceinline__ RowError
+errorOf(const Params& params,
+        const QueryFacts& facts,
+        const TensorImageFacts& image) {
+    const float up = 1.0f + (params.queries.d + 17) * 0x1p-23f;
+    const float norm =
+            __fmul_ru(rootAbove(__fadd_ru(facts.norm, 0x1p-120f)), up);
+    const float ofImage = __fadd_ru(norm, facts.residual);
+    constexpr float kOfProduct = 0x1p-22f;
+    const float twice = __fadd_ru(__fmul_ru(2.0f, params.cut), kOfProduct);
+    // tensorScanError, in powers of x, and RowBound::at.
+    float constant = __fmul_ru(
+            __fmul_ru(ofImage, image.residual), __fadd_ru(2.0f, twice));
+    constant = __fadd_ru(constant, image.normError);
+    constant = __fmaf_ru(__fmul_ru(params.rounding, norm), norm, constant);
+    constant = __fadd_ru(constant, (params.queries.d + 8) * 0x1p-146f);
+    const float linear =
+            __fmaf_ru(ofImage, twice, __fmul_ru(2.0f, facts.residual));
+    // Where the factor left the range of float32, nothing is known.
+    const float factor = scalesOf(facts, image).factor;
+    const bool isKnown = factor < -0x1p-110f && factor > -0x1p110f;
+    return {isKnown ? constant : __builtin_huge_valf(),
+            linear,
+            norm,
+            __fadd_ru(ofImage, image.residual)};
+}
+
 } // namespace faiss_bits::at_once

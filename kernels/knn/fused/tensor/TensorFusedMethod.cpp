@@ -129,9 +129,13 @@ class TensorFusedScan : public FusedScan {
             const PassedWords& words,
             float* complete,
             cudaStream_t stream) override {
-        setFacts(params);
 #ifdef FAISS_BITS_WGMMA
         PassAtOnceProblem pass;
+        if (problem_.numVectors > kMostVectorsOfBlock) {
+            enter(params, stream);
+            pass.queryImage = queryImage();
+        }
+        setFacts(params);
         pass.queries = params.queries;
         pass.numQueries = params.rows;
         pass.numVectors = problem_.numVectors;
