@@ -278,15 +278,23 @@ HWY_INLINE void runByteTilesBy(int steps, const Next& next, const Take& take) {
         return;
     }
     following.sum(0, sums[0], [](int) {});
+    // Queries come from the second-level cache: the first step of the next
+    // ones is fetched before they are wanted.
+    constexpr int kAhead = kByteDigits * kByteStep;
     for (bool more = true; more;) {
         tile = following;
+        more = next(following);
+        const char* const ahead =
+                reinterpret_cast<const char*>(following.queries);
         tile.sum(1, sums[1], [&](int row) HWY_ATTR {
+            for (int byte = 0; byte < kAhead; byte += 64) {
+                __builtin_prefetch(ahead + row * kAhead + byte);
+            }
             tile.finishRow(0, sums[0], row, keys, inDoubt);
         });
         const auto finish = [&](int row) HWY_ATTR {
             tile.finishRow(1, sums[1], row, keys, inDoubt);
         };
-        more = next(following);
         if (more) {
             following.sum(0, sums[0], finish);
         } else {
