@@ -68,15 +68,20 @@ HWY_INLINE __m512 loadByteRow(const float* from, int count) {
             from);
 }
 
-/// Digits of a row: `store(digit, p, sixteen bytes)` for the components from p
-/// on, to the end of the last step. Fills the extras of place `i`.
-template <int kTile, class Store>
-HWY_INLINE void splitRow(
+/// A row on its way into a panel.
+struct ByteRow {
+    const float* row;
+    float scale; ///< what it is multiplied by; 0: no integers stand for it
+    __m512 left; ///< sums of what the integers leave of components
+};
+
+/// Fills the extras of place `i` with what needs no integers.
+template <int kTile>
+HWY_INLINE ByteRow measureRow(
         const float* row,
         int depth,
         const ByteExtras<kTile>& extras,
-        int i,
-        const Store& store) {
+        int i) {
     // Far enough from the ends of float32.
     constexpr float kLeast = 0x1p-60f, kMost = 0x1p60f;
     __m512 largest = _mm512_setzero_ps();
@@ -95,39 +100,40 @@ HWY_INLINE void splitRow(
     extras.rows()[i] = row;
     extras.squares()[i] = squares;
     extras.depth()[i] = depth;
-    const int steps = (depth + kByteStep - 1) / kByteStep;
     // Of a row with NaN the largest may be any number, but not the sum.
-    const bool isZero = squares == 0;
-    const bool isKnown =
-            std::isfinite(squares) && most >= kLeast && most <= kMost;
-    if (!isKnown) {
-        for (int p = 0; p < steps * kByteStep; p += 16) {
-            for (int digit = 0; digit < kByteDigits; ++digit) {
-                store(digit, p, _mm_setzero_si128());
-            }
-        }
+    if (!(std::isfinite(squares) && most >= kLeast && most <= kMost)) {
         extras.unit()[i] = 0;
         extras.largest()[i] = 0;
-        extras.rest()[i] = isZero ? 0 : std::numeric_limits<double>::infinity();
-        return;
+        return {row, 0, _mm512_setzero_ps()};
     }
     // Integers below 2^30: the largest component is below 2^exponent.
     const int exponent = int(std::bit_cast<uint32_t>(most) >> 23) - 126;
-    const float scale =
-            std::bit_cast<float>(uint32_t(127 + 30 - exponent) << 23);
-    const float unit =
+    extras.unit()[i] =
             std::bit_cast<float>(uint32_t(127 - 30 + exponent) << 23);
-    const __m512 scales = _mm512_set1_ps(scale);
+    extras.largest()[i] = double(most) * (1 + 0x1p-20);
+    return {row,
+            std::bit_cast<float>(uint32_t(127 + 30 - exponent) << 23),
+            _mm512_setzero_ps()};
+}
+
+/// Digits of the step at `begin`: `store(digit, p, sixteen bytes)` for the
+/// components from p on, zeros behind the last.
+template <class Store>
+HWY_INLINE void splitStep(
+        ByteRow& from,
+        int depth,
+        int begin,
+        const Store& store) {
+    const __m512 scales = _mm512_set1_ps(from.scale);
     const __m512i bias = _mm512_set1_epi32(int32_t(0x80808080u));
-    __m512 left = _mm512_setzero_ps();
-    for (int p = 0; p < steps * kByteStep; p += 16) {
-        const __m512 scaled = p < depth
-                ? _mm512_mul_ps(loadByteRow(row + p, depth - p), scales)
+    for (int p = begin; p < begin + kByteStep; p += 16) {
+        const __m512 scaled = p < depth && from.scale != 0
+                ? _mm512_mul_ps(loadByteRow(from.row + p, depth - p), scales)
                 : _mm512_setzero_ps();
         const __m512i integers = _mm512_cvtps_epi32(scaled);
         // Exact: of 2^23 and more nothing is left.
         const __m512 rest = _mm512_sub_ps(scaled, _mm512_cvtepi32_ps(integers));
-        left = _mm512_add_ps(left, _mm512_abs_ps(rest));
+        from.left = _mm512_add_ps(from.left, _mm512_abs_ps(rest));
         // Each byte from -128 to 127: what a digit is more goes into the next.
         const __m512i digits =
                 _mm512_xor_si512(_mm512_add_epi32(integers, bias), bias);
@@ -136,11 +142,23 @@ HWY_INLINE void splitRow(
         store(2, p, _mm512_cvtepi32_epi8(_mm512_srli_epi32(digits, 8)));
         store(3, p, _mm512_cvtepi32_epi8(digits));
     }
+}
+
+/// Behind the last step: what is left of all components, at most.
+template <int kTile>
+HWY_INLINE void finishRow(
+        const ByteRow& from,
+        const ByteExtras<kTile>& extras,
+        int i) {
+    if (from.scale == 0) { // nothing of zeros, everything of what is unknown
+        extras.rest()[i] = extras.squares()[i] == 0
+                ? 0
+                : std::numeric_limits<double>::infinity();
+        return;
+    }
     // A hundredth for roundings of the sum, and what underflows.
-    extras.unit()[i] = unit;
-    extras.rest()[i] = double(unit) *
-            (1.02 * double(_mm512_reduce_add_ps(left)) + 0x1p-60);
-    extras.largest()[i] = double(most) * (1 + 0x1p-20);
+    extras.rest()[i] = extras.unit()[i] *
+            (1.02 * double(_mm512_reduce_add_ps(from.left)) + 0x1p-60);
 }
 
 /// What the pairs of a query have in common, for L2 twice: the product is
@@ -164,37 +182,65 @@ HWY_INLINE void setByteQuery(const ByteExtras<kTile>& query, int i) {
     query.dropped()[i] = depth * 0.525;
 }
 
-/// Queries: of every step and digit rows of 64 bytes.
-template <bool kProduct>
-void packByteQueries(const PackJob<float>& job, KernelMetric) {
-    constexpr int kTile = tileQueries<float>();
+/// Panels of kTile rows, step by step: `place(row of the panel, step, digit,
+/// byte of the step)` says where sixteen bytes go, `put(there, bytes)` does it.
+template <int kTile, class Place, class Put, class Finish>
+HWY_INLINE void packByteRows(
+        const PackJob<float>& job,
+        const Place& place,
+        const Put& put,
+        const Finish& finish) {
     const int steps = (job.depth + kByteStep - 1) / kByteStep;
     for (idx_t first = 0; first < job.count; first += kTile) {
         float* const panel = job.panels + first * bytePanelDepth(job.depth);
         const ByteExtras<kTile> extras(panel, steps);
         char* const bytes = reinterpret_cast<char*>(panel);
+        ByteRow rows[kTile];
         for (int i = 0; i < kTile; ++i) {
             // Rows that are not there: the last one again.
             const idx_t row = std::min(first + i, job.count - 1);
-            splitRow(
-                    job.rows.row(job.begin + row),
-                    job.depth,
-                    extras,
-                    i,
-                    [&](int digit, int p, __m128i sixteen) HWY_ATTR {
-                        const idx_t block =
-                                (p / kByteStep) * kByteDigits + digit;
-                        char* const to = bytes +
-                                (block * kTile + i) * kByteStep + p % kByteStep;
-                        _mm_storeu_si128(
-                                reinterpret_cast<__m128i*>(to), sixteen);
-                    });
-            setByteQuery<kProduct>(extras, i);
-            if (first + i < job.count) {
-                job.terms[first + i] = 0;
+            rows[i] = measureRow(
+                    job.rows.row(job.begin + row), job.depth, extras, i);
+        }
+        // A step of all rows is in the first-level cache while it is filled.
+        for (int step = 0; step < steps; ++step) {
+            for (int i = 0; i < kTile; ++i) {
+                splitStep(
+                        rows[i],
+                        job.depth,
+                        step * kByteStep,
+                        [&](int digit, int p, __m128i sixteen) HWY_ATTR {
+                            put(bytes + place(i, step, digit, p % kByteStep),
+                                sixteen);
+                        });
             }
         }
+        for (int i = 0; i < kTile; ++i) {
+            finishRow(rows[i], extras, i);
+            finish(extras, i, first + i);
+        }
     }
+}
+
+/// Queries: of every step and digit rows of 64 bytes.
+template <bool kProduct>
+void packByteQueries(const PackJob<float>& job, KernelMetric) {
+    constexpr int kTile = tileQueries<float>();
+    packByteRows<kTile>(
+            job,
+            [](int i, int step, int digit, int p) -> idx_t {
+                return ((step * kByteDigits + digit) * kTile + i) * kByteStep +
+                        p;
+            },
+            [](char* to, __m128i sixteen) HWY_ATTR {
+                _mm_storeu_si128(reinterpret_cast<__m128i*>(to), sixteen);
+            },
+            [&](const ByteExtras<kTile>& extras, int i, idx_t row) {
+                setByteQuery<kProduct>(extras, i);
+                if (row < job.count) {
+                    job.terms[row] = 0;
+                }
+            });
 }
 
 /// Vectors: of every step, digit and half of the panel the matrix that the
@@ -202,36 +248,22 @@ void packByteQueries(const PackJob<float>& job, KernelMetric) {
 inline void packByteVectors(const PackJob<float>& job, KernelMetric) {
     constexpr int kTile = tileVectors<float>();
     constexpr int kHalf = 16;
-    const int steps = (job.depth + kByteStep - 1) / kByteStep;
-    for (idx_t first = 0; first < job.count; first += kTile) {
-        float* const panel = job.panels + first * bytePanelDepth(job.depth);
-        const ByteExtras<kTile> extras(panel, steps);
-        char* const bytes = reinterpret_cast<char*>(panel);
-        for (int i = 0; i < kTile; ++i) {
-            const idx_t row = std::min(first + i, job.count - 1);
-            splitRow(
-                    job.rows.row(job.begin + row),
-                    job.depth,
-                    extras,
-                    i,
-                    [&](int digit, int p, __m128i sixteen) HWY_ATTR {
-                        const idx_t block =
-                                ((p / kByteStep) * kByteDigits + digit) *
-                                        (kTile / kHalf) +
-                                i / kHalf;
-                        char* const to = bytes + block * kHalf * kByteStep +
-                                (p % kByteStep / 4 * kHalf + i % kHalf) * 4;
-                        constexpr idx_t kRow = kHalf * 4;
-                        _mm_storeu_si32(to, sixteen);
-                        _mm_storeu_si32(
-                                to + kRow, _mm_shuffle_epi32(sixteen, 1));
-                        _mm_storeu_si32(
-                                to + 2 * kRow, _mm_shuffle_epi32(sixteen, 2));
-                        _mm_storeu_si32(
-                                to + 3 * kRow, _mm_shuffle_epi32(sixteen, 3));
-                    });
-        }
-    }
+    constexpr idx_t kRow = kHalf * 4;
+    packByteRows<kTile>(
+            job,
+            [](int i, int step, int digit, int p) -> idx_t {
+                const int block =
+                        (step * kByteDigits + digit) * (kTile / kHalf) +
+                        i / kHalf;
+                return block * kHalf * kByteStep + p / 4 * kRow + i % kHalf * 4;
+            },
+            [](char* to, __m128i sixteen) HWY_ATTR {
+                _mm_storeu_si32(to, sixteen);
+                _mm_storeu_si32(to + kRow, _mm_shuffle_epi32(sixteen, 1));
+                _mm_storeu_si32(to + 2 * kRow, _mm_shuffle_epi32(sixteen, 2));
+                _mm_storeu_si32(to + 3 * kRow, _mm_shuffle_epi32(sixteen, 3));
+            },
+            [](const ByteExtras<kTile>&, int, idx_t) {});
 }
 
 } // namespace HWY_NAMESPACE

@@ -4,8 +4,8 @@
 #include "kernels/cpu/Setup.h"
 
 /// When a certified search computes canonical distances of all pairs by matrix
-/// instructions on bytes (ByteTypes.h), and needs no candidates: its queries are
-/// all certified, and none of its distances counts as rescored.
+/// instructions on bytes (ByteTypes.h), and needs no candidates: its queries
+/// are all certified, and none of its distances counts as rescored.
 namespace faiss_bits::cpu {
 
 /// True if it does: where that is less work than candidates of `k` results are,
