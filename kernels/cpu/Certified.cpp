@@ -6,6 +6,7 @@
 #include <type_traits>
 #include <vector>
 
+#include "kernels/cpu/Bytes.h"
 #include "kernels/cpu/ErrorBound.h"
 #include "kernels/cpu/Int16.h"
 #include "kernels/cpu/KernelTable.h"
@@ -31,6 +32,13 @@ class CertifiedSearch {
     void run() {
         left_.resize(setup_.numQueries);
         std::iota(left_.begin(), left_.end(), idx_t(0));
+        if (isForBytes(setup_, problem_, k_, false)) {
+            scan(true);
+            if (problem_.stats) {
+                problem_.stats->certified += setup_.numQueries;
+            }
+            return;
+        }
         sumSquares();
         const bool byInt16 = isForInt16(setup_, problem_);
         bool isDirect = runCandidates(setup_.metric, byInt16);
@@ -43,7 +51,7 @@ class CertifiedSearch {
             runCandidates(KernelMetric::Squares, false);
         }
         const idx_t repeated = setup_.numQueries - certified;
-        scan();
+        scan(false);
         if (problem_.stats) {
             problem_.stats->certified += certified;
             problem_.stats->repeated += repeated;
@@ -164,18 +172,24 @@ class CertifiedSearch {
     }
 
     /// Canonical distances of all vectors, for the queries that are left.
-    void scan() {
+    void scan(bool byBytes) {
         if (left_.empty()) {
             return;
         }
         const std::vector<idx_t> rows = rowsLeft();
         Setup<T> setup = setup_.forQueries(rows);
-        // Packed as they are, without terms; the kernels know the metric.
-        setup.metric = KernelMetric::Squares;
-        setup.kernels.runTiles = kernels_.runTiles;
         KnnProblem<T> problem = problem_;
-        problem.choice.variant = Variant::Buffered;
-        problem.choice.depthBlock = setup.depth;
+        if (byBytes) {
+            if constexpr (std::is_same_v<T, float>) {
+                sweepByBytes(setup);
+            }
+        } else {
+            // Packed as they are, without terms; the kernels know the metric.
+            setup.metric = KernelMetric::Squares;
+            setup.kernels.runTiles = kernels_.runTiles;
+            problem.choice.variant = Variant::Buffered;
+        }
+        problem.choice.depthBlock = setup.panelDepth();
         const Plan plan = planSearch(setup, problem, k_, false);
         runSweep<T>(setup, plan, k_, output(), nullptr);
         left_.clear();

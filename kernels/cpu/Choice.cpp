@@ -10,7 +10,11 @@ namespace {
 
 constexpr const char* kVariantNames[] =
         {"auto", "buffered", "var1", "var5", "var6", "direct"};
-constexpr const char* kArithmeticNames[] = {"auto", "components", "int16"};
+constexpr const char* kArithmeticNames[] = {
+        "auto",
+        "components",
+        "int16",
+        "bytes"};
 
 template <size_t kCount>
 const char* nameAt(const char* const (&names)[kCount], size_t number) {

@@ -33,9 +33,13 @@ enum class Arithmetic : uint8_t {
     /// as fast. L2 and inner product of float32, not Direct, and not on targets
     /// without such instructions (SCALAR; processors other than x86).
     Int16,
+    /// No candidates: canonical distances of all pairs by matrix instructions
+    /// on bytes (AMX), where k is a large part of n. L2 and inner product of
+    /// float32, not Direct, on processors that have them.
+    Bytes,
 };
 
-/// "auto", "components", "int16".
+/// "auto", "components", "int16", "bytes".
 const char* nameOf(Arithmetic arithmetic);
 /// The reverse. Throws Error for a name that it does not know.
 Arithmetic arithmeticOf(const std::string& name);

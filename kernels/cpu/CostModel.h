@@ -13,6 +13,7 @@ struct SearchShape {
     idx_t numQueries = 0, numVectors = 0, k = 0;
     int depth = 0;
     bool byInt16 = false; ///< sweeps are of 16-bit integers (Int16Types.h)
+    int panelValues = 0;  ///< as in Setup
     int scalarBytes = 4;
     int lanes = 1;
     bool certified = false;
@@ -20,7 +21,9 @@ struct SearchShape {
 
     /// Values of a packed row.
     int panelDepth() const {
-        return byInt16 ? int16PanelDepth(depth) : depth;
+        return panelValues ? panelValues
+                : byInt16  ? int16PanelDepth(depth)
+                           : depth;
     }
 };
 

@@ -4,6 +4,7 @@
 #include <type_traits>
 
 #include "kernels/common/Error.h"
+#include "kernels/cpu/Bytes.h"
 #include "kernels/cpu/Certified.h"
 #include "kernels/cpu/Int16.h"
 #include "kernels/cpu/Run.h"
@@ -35,19 +36,24 @@ void runKnn(const KnnProblem<T>& problem) {
         return;
     }
     isForInt16(setup, problem); // throws where it is forced
+    isForBytes(setup, problem, problem.k, true);
     runPlanned(problem, setup, planSearch(setup, problem, problem.k, false));
 }
 
 template <class T>
 Plan planKnn(const KnnProblem<T>& problem) {
     Setup<T> setup = checkKnn(problem, true);
-    const bool byInt16 = isForInt16(setup, problem);
+    const bool byBytes = isForBytes(
+            setup, problem, std::min(problem.k, setup.numVectors), true);
+    const bool byInt16 = !byBytes && isForInt16(setup, problem);
     if constexpr (std::is_same_v<T, float>) {
-        if (byInt16) {
+        if (byBytes) {
+            sweepByBytes(setup);
+        } else if (byInt16) {
             sweepByInt16(setup);
         }
     }
-    const idx_t k = problem.mode != SearchMode::Plain
+    const idx_t k = problem.mode != SearchMode::Plain && !byBytes
             ? withMargin(
                       problem.k,
                       {setup.metric, setup.depth, setup.numVectors, byInt16})

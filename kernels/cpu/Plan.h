@@ -13,12 +13,13 @@ namespace faiss_bits::cpu {
 /// How one search runs.
 struct Plan {
     Variant variant = Variant::Auto; ///< never Auto when planned
-    bool byInt16 = false; ///< candidates are found by Arithmetic::Int16
-    int queryBlock = 0,              ///< m_c, as in Choice
-            vectorBlock = 0,         ///< n_c
-            depthBlock = 0;          ///< d_c
-    int tileQueries = 0,             ///< m_r of the micro-kernel
-            tileVectors = 0;         ///< n_r
+    bool byInt16 = false;       ///< candidates are found by Arithmetic::Int16
+    bool byBytes = false;       ///< no candidates: Arithmetic::Bytes
+    int queryBlock = 0,         ///< m_c, as in Choice
+            vectorBlock = 0,    ///< n_c
+            depthBlock = 0;     ///< d_c
+    int tileQueries = 0,        ///< m_r of the micro-kernel
+            tileVectors = 0;    ///< n_r
     bool acrossVectors = false; ///< threads share the vectors, not the queries
     /// Every block of queries has its own selection, which its thread finishes:
     /// where the packed vectors are one block.

@@ -281,6 +281,7 @@ Plan planSearch(
     shape.k = std::min(k, setup.numVectors);
     shape.depth = setup.depth;
     shape.byInt16 = bool(setup.int16);
+    shape.panelValues = setup.panelValues;
     shape.scalarBytes = int(sizeof(T));
     shape.lanes = setup.common.lanes;
     shape.metric = setup.metric;
@@ -296,12 +297,14 @@ Plan planSearch(
 
     Plan base;
     base.byInt16 = shape.byInt16;
+    base.byBytes = shape.panelValues > 0;
     base.target = nameOfTarget(setup.target);
     base.tileQueries = setup.common.tileQueries;
     base.tileVectors = setup.common.tileVectors;
 
     Variant wanted = choice.variant;
-    if (wanted == Variant::Auto && !shape.byInt16 && isForDirect(shape)) {
+    if (wanted == Variant::Auto && !shape.byInt16 && !shape.panelValues &&
+        isForDirect(shape)) {
         wanted = Variant::Direct;
     }
     const Machine& machine = predict ? thisMachine() : machineForPlan(shape);

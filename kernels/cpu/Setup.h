@@ -3,6 +3,7 @@
 #include <functional>
 #include <vector>
 
+#include "kernels/cpu/ByteTypes.h"
 #include "kernels/cpu/Int16Types.h"
 #include "kernels/cpu/KernelTypes.h"
 #include "kernels/cpu/Lengths.h"
@@ -24,6 +25,8 @@ struct Setup {
     CommonKernels<T> common;
     MetricKernels<T> kernels;
     Int16Kernels int16; ///< if any: those that sweeps are made of
+    int panelValues =
+            0; ///< of a packed row, if not `depth` or those of `int16`
     std::vector<idx_t>
             sortedIds; ///< behind vectors.ids, if the caller's are not
     const std::function<void()>* interrupt = nullptr;
@@ -50,6 +53,7 @@ struct Setup {
         other.common = common;
         other.kernels = kernels;
         other.int16 = int16;
+        other.panelValues = panelValues;
         other.interrupt = interrupt;
         other.lengths = lengths;
         return other;
@@ -57,7 +61,9 @@ struct Setup {
 
     /// Values of a packed row.
     int panelDepth() const {
-        return int16 ? int16PanelDepth(depth) : depth;
+        return panelValues ? panelValues
+                : int16    ? int16PanelDepth(depth)
+                           : depth;
     }
     /// The caller's row of a candidate.
     idx_t idOf(CandidateId<T> id) const {
