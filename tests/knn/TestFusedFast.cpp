@@ -95,6 +95,9 @@ TEST_F(FusedFast, OthersAreCertified) {
     expectAsCertified(of(Metric::Cosine, 20000, 40, 64, 10));
     expectAsCertified(of(Metric::L1, 20000, 40, 64, 10));
     expectAsCertified(of(Metric::L2, 20000, 1500, 32, 10));
+    CertifiedCase ofBytes = of(Metric::L2, 524288 + 77, 40, 256, 1);
+    ofBytes.keptImage = true;
+    expectAsCertified(ofBytes);
 }
 
 } // namespace

@@ -62,7 +62,7 @@ bool keepsProducts(const FusedPlan& plan, const FlatKnnProblem& p) {
 bool answersByKeys(const FusedPlan& plan, const FlatKnnProblem& p) {
     return p.mode == SearchMode::Fast && batchOf(p) > kFewQueries &&
             !plan.givenLimits && mayKeepProducts(plan, p) &&
-            !finishesByWarps(plan, p);
+            !finishesByWarps(plan, p) && !expectsBytes(plan, p);
 }
 
 bool expectsBytes(const FusedPlan& plan, const FlatKnnProblem& p) {

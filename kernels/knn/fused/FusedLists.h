@@ -35,7 +35,8 @@ bool keepsProducts(const FusedPlan& plan, const FlatKnnProblem& problem);
 /// Whether results are what the scan's products say, and nothing is scored
 /// (SearchMode::Fast): L2 and inner products of more than kFewQueries queries,
 /// on tensor cores of compute capability 9.0, whose lists no warps finish and
-/// whose limits are not the caller's.
+/// whose limits are not the caller's. Not where 8 bits are expected: a scan in
+/// 16 takes longer than that, canonical distances included.
 bool answersByKeys(const FusedPlan& plan, const FlatKnnProblem& problem);
 
 /// Whether that kernel writes the results, and no entry to memory.

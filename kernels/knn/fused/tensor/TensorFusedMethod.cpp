@@ -357,7 +357,7 @@ std::unique_ptr<FusedScan> prepare(
 
 bool takesBytes(const FlatKnnProblem& p) {
     return hasByteImage(p) && !p.allowedBits && !p.limits &&
-            batchOf(p) > kFewQueries && p.mode != SearchMode::Fast;
+            batchOf(p) > kFewQueries;
 }
 
 bool canUseSearchImage(const FlatKnnProblem& p) {
