@@ -28,7 +28,9 @@ class FusedFast : public FlatKnnCertified {
     }
 
     static bool isByKeys(const CertifiedCase& c) {
-        const FlatKnnProblem p = shapeOf(c);
+        FlatKnnProblem p = shapeOf(c);
+        p.imageInOrder = c.imageInOrder;
+        p.imageHasBytes = c.keptImage && c.imageHasBytes;
         const FlatKnnPlan plan = planOf(c, p);
         return plan.fused && answersByKeys(*plan.fused, p);
     }
