@@ -218,7 +218,8 @@ bool PartSet::writeOnce() const {
 
 bool PartSet::canWriteHome(int part, std::initializer_list<const void*> arrays)
         const {
-    return copies->isDirect(devices.groupOf(part), 0) && writesOnce(part) &&
+    return copies->isDirect(devices.groupOf(part), 0) &&
+            isOurIvf(*parts[part]) &&
             std::all_of(arrays.begin(), arrays.end(), [](const void* array) {
                 return !array || canUse(array);
             });

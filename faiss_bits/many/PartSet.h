@@ -60,15 +60,15 @@ struct PartSet {
 
     /// Whether the kernels of the part's searches write each result once, as it
     /// is found, whatever the batch: inverted lists of ours, and flat indexes
-    /// that certify. It may be far away then.
+    /// that certify.
     bool writesOnce(int part) const;
 
     /// All parts do: a query has the same results in every batch.
     bool writeOnce() const;
 
     /// Whether a search of this part may write its results to these arrays of
-    /// the first device itself, so that nobody has to copy them there:
-    /// writesOnce(), where peers are used. The part's device is the current
+    /// the first device itself, so that nobody has to copy them there: inverted
+    /// lists of ours, where peers are used. The part's device is the current
     /// one. A null pointer is no obstacle.
     bool canWriteHome(int part, std::initializer_list<const void*> arrays)
             const;

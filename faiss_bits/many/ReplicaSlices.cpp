@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "faiss_bits/ivf/OurIvf.h"
 #include "faiss_bits/many/ShardMap.h"
 
 namespace faiss_bits::gpu::detail {
@@ -12,10 +13,6 @@ namespace {
 /// searched in another way, which is no faster.
 constexpr idx_t kLeastRows = GroupSpeeds::kLeastRows;
 
-/// Queries that a flat search by tensor cores takes at a time
-/// (kernels/knn/fused): one more than 80 tiles takes 2.3% more (H200).
-constexpr idx_t kFlatTile = 128;
-
 bool isHost(const CallArray& array) {
     return array.data && array.onHost;
 }
@@ -24,11 +21,17 @@ size_t deviceBytes(const CallArray& array) {
     return array.onHost ? 0 : array.rowBytes;
 }
 
+/// Whether a query has the same results in every slice.
+bool areCanonical(const PartSet& set) {
+    return set.isFlat() ? set.flat[0]->search_mode == SearchMode::Certified
+                        : isOurIvf(*set.parts[0]);
+}
+
 bool canGroupsWriteHome(const PartSet& set) {
     const auto& groups = set.devices.groups();
     for (int group = 1; group < int(groups.size()); ++group) {
         if (!set.copies->isDirect(group, 0) ||
-            !set.writesOnce(groups[group].parts[0])) {
+            !isOurIvf(*set.parts[groups[group].parts[0]])) {
             return false;
         }
     }
@@ -59,27 +62,19 @@ double secondsOfCopies(
         idx_t rows,
         const CallArrays& arrays) {
     constexpr double kSpeed = 2.5e11;
-    // Of the first device's link, which all others share.
-    constexpr double kSpeedOfAll = 4e11;
     // Lists on two and four H200s: another device's search is asked for 10 to
     // 40 us later than the first one's, and part of the copy goes along with
     // what the host does before the first kernel.
     constexpr double kTimeOfLists = 20e-6;
     // Two H100s: 10 us for the least copy, 14 to wake a thread, 24 for 5.2 MB.
     constexpr double kTime = 40e-6;
-    constexpr double kTimeOfFlat = 30e-6; // without the least copy
     const bool comeAlone = arrays.areOnDevice() && canGroupsWriteHome(set);
     const size_t rowBytes = deviceBytes(arrays.x) +
             (comeAlone ? 0
                        : deviceBytes(arrays.distances) +
                              deviceBytes(arrays.labels));
-    const double fixed = !comeAlone ? kTime
-            : set.isFlat()          ? kTimeOfFlat
-                                    : kTimeOfLists;
-    const double others = double(set.devices.groups().size()) - 1;
-    return fixed +
-            double(rows) * double(rowBytes) *
-            std::max(1 / kSpeed, others / kSpeedOfAll);
+    return (comeAlone ? kTimeOfLists : kTime) +
+            double(rows) * double(rowBytes) / kSpeed;
 }
 
 int piecesHome(idx_t rows, const CallArrays& arrays) {
@@ -90,15 +85,6 @@ int piecesHome(idx_t rows, const CallArrays& arrays) {
     const double pieces = double(rows) * double(rowBytes) / kPieceBytes;
     return int(
             std::max(1.0, std::min(pieces, double(rows) / double(kLeastRows))));
-}
-
-idx_t pieceBegin(idx_t rows, int pieces, int piece) {
-    if (piece == pieces) {
-        return rows;
-    }
-    const idx_t last = pieces > 1 ? kLeastRows : rows;
-    const idx_t tiles = (rows - last) / kFlatTile;
-    return sliceBegin(tiles, std::max(pieces - 1, 1), piece) * kFlatTile;
 }
 
 std::vector<idx_t> replicaSlices(
@@ -120,7 +106,7 @@ std::vector<idx_t> replicaSlices(
     std::vector<double> speeds;
     if (arrays.areOnDevice()) {
         const std::vector<double>& known = set.times->newCall();
-        if (areAlike && rows >= kLeastRows && set.writeOnce()) {
+        if (areAlike && rows >= kLeastRows && areCanonical(set)) {
             speeds = known;
         }
     }
@@ -134,8 +120,7 @@ std::vector<idx_t> replicaSlices(
     }
     std::vector<idx_t> lateRows(parts.size(), late);
     lateRows[0] = 0;
-    const idx_t tile = set.isFlat() && rows >= kLeastRows ? kFlatTile : 1;
-    return groupSlices(n, parts, lateRows, speeds, tile);
+    return groupSlices(n, parts, lateRows, speeds);
 }
 
 } // namespace faiss_bits::gpu::detail

@@ -52,7 +52,7 @@ SlicedSearch::SlicedSearch(
 
 void SlicedSearch::run() {
     if (!isOnHost_) {
-        start_.recordUnlessIdle(home_.stream);
+        start_.record(home_.stream);
     }
     std::vector<int> lanes;
     for (int group = 0; group < int(memory_.size()); ++group) {
@@ -201,10 +201,7 @@ void SlicedSearch::searchAway_(int group, int part, idx_t first, idx_t rows) {
     const auto homeOf = [&](const CallArray& array) {
         return array.data ? array.data + first * array.rowBytes : nullptr;
     };
-    const int pieces = mayCut_ ? piecesHome(rows, arrays_) : 1;
-    // Kernels of several devices that write more would all wait for one link,
-    // where copies go along with the next piece's search.
-    const bool writesHome = isOnDevice_ && pieces == 1 &&
+    const bool writesHome = isOnDevice_ &&
             set_.canWriteHome(
                     part, {arrays_.distances.data, arrays_.labels.data});
     char* const x = hereOf(arrays_.x);
@@ -239,6 +236,7 @@ void SlicedSearch::searchAway_(int group, int part, idx_t first, idx_t rows) {
     }
     char* const distances = hereOf(arrays_.distances);
     char* const labels = hereOf(arrays_.labels);
+    const int pieces = mayCut_ ? piecesHome(rows, arrays_) : 1;
     // One piece goes home on the stream of its search: an event less.
     cudaStream_t stream = context.stream;
     if (pieces > 1) {
@@ -246,8 +244,8 @@ void SlicedSearch::searchAway_(int group, int part, idx_t first, idx_t rows) {
         sending_[group] = stream;
     }
     for (int i = 0; i < pieces && !stop_; ++i) {
-        const idx_t at = pieceBegin(rows, pieces, i);
-        const idx_t count = pieceBegin(rows, pieces, i + 1) - at;
+        const idx_t at = sliceBegin(rows, pieces, i);
+        const idx_t count = sliceBegin(rows, pieces, i + 1) - at;
         const auto from = [&](const CallArray& array, char* here) {
             return here ? here + at * array.rowBytes : nullptr;
         };
