@@ -244,7 +244,7 @@ TEST(SearchPlan, SaysWhatAnImageCosts) {
     fake::reset(fake::Schedule::Eager, 1);
     SearchCase c;
     c.n = 1 << 20;
-    c.d = 128;
+    c.d = 64; // no 8 bits
     c.queries = 1000;
     c.onHost = false;
     VectorFacts facts(true);
@@ -260,6 +260,19 @@ TEST(SearchPlan, SaysWhatAnImageCosts) {
     c.queries = 10;
     EXPECT_EQ(expect(c, facts).searchImage, "not_yet");
     EXPECT_LT(expect(c, facts).expectedMs, makes.expectedMs);
+}
+
+/// An image that is kept has 8 bits as well, which are scanned in less time.
+TEST(SearchPlan, ExpectsLessWithEightBits) {
+    fake::reset(fake::Schedule::Eager, 1);
+    SearchCase c;
+    c.n = 1 << 20;
+    c.d = 128;
+    c.queries = 10240;
+    c.onHost = false;
+    const GpuSearchPlan kept = expect(c, VectorFacts(true));
+    const GpuSearchPlan without = expect(c, VectorFacts(false));
+    EXPECT_LT(kept.expectedMs, 0.9 * without.expectedMs);
 }
 
 TEST(SearchPlan, PrintsOneLine) {
