@@ -8,7 +8,7 @@
 #include "kernels/common/DynamicShared.h"
 #include "kernels/common/Error.h"
 #include "kernels/knn/fused/tensor/PassAtOnce.cuh"
-#include "kernels/knn/fused/tensor/PassInCluster.h"
+#include "kernels/knn/fused/tensor/PassInClusterLaunch.cuh"
 #include "kernels/knn/fused/tensor/TensorScanBound.h"
 
 namespace faiss_bits {

@@ -1,4 +1,4 @@
-#include "kernels/knn/fused/tensor/PassInCluster.h"
+#include "kernels/knn/fused/tensor/PassInClusterLaunch.cuh"
 
 #include <algorithm>
 
