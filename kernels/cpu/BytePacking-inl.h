@@ -156,7 +156,7 @@ HWY_INLINE void finishRow(
                 : std::numeric_limits<double>::infinity();
         return;
     }
-    // A hundredth for roundings of the sum, and what underflows.
+    // A fiftieth for roundings of the sum, and what underflows.
     extras.rest()[i] = extras.unit()[i] *
             (1.02 * double(_mm512_reduce_add_ps(from.left)) + 0x1p-60);
 }

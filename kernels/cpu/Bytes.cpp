@@ -85,9 +85,12 @@ bool isForBytes(
             problem.choice.variant != Variant::Direct &&
             (setup.metric == KernelMetric::L2 ||
              setup.metric == KernelMetric::Product) &&
-            setup.depth <= kMostByteDepth && byteKernelsFor(setup.target);
+            setup.depth <= kMostByteDepth;
+    // Asked last, and not where the answer does not matter: the system has to
+    // be asked for these instructions, and the process keeps what it gives.
+    const auto hasKernels = [&] { return bool(byteKernelsFor(setup.target)); };
     BITS_THROW_IF_NOT_FMT(
-            isKnown || wanted != Arithmetic::Bytes,
+            wanted != Arithmetic::Bytes || (isKnown && hasKernels()),
             "choice.arithmetic = %s is for certified searches of float32, with "
             "L2 or inner product, up to %d components, packed, on a machine "
             "with matrix instructions on bytes (AMX)",
@@ -109,7 +112,7 @@ bool isForBytes(
     const double byBytes = n * (0.9 + 0.53 * steps + 7e-4 * d) + 3 * d * rows;
     const double byCandidates =
             n * (0.3 + 7.5e-3 * d) + double(k) * (2 + 0.11 * d);
-    bool isWorth = byBytes <= byCandidates;
+    bool isWorth = byBytes <= byCandidates && hasKernels();
     if constexpr (std::is_same_v<T, float>) {
         isWorth = isWorth &&
                 (shapeOnly ||
