@@ -55,7 +55,7 @@ void GpuIndexBitsShards::searchParts_(
     const faiss::SearchParameters* const given =
             set.isFlat() ? nullptr : parameters(0);
     const bool isSelected = set.isFlat() ? isFiltered : given && given->sel;
-    all.mayCut = !isSelected && set.writeOnce();
+    all.mayCut = !isSelected && set.areCanonical();
     const double workPerRow =
             detail::manyWork(ntotal, d, k, set.devices.groups().size());
     if (detail::goesByHost(set, home, all, workPerRow)) {

@@ -202,14 +202,10 @@ void PartSet::addOrTakeBack(const std::function<void(int part)>& f) {
     }
 }
 
-bool PartSet::writesOnce(int part) const {
-    return isFlat() ? flat[part]->search_mode == SearchMode::Certified
-                    : isOurIvf(*parts[part]);
-}
-
-bool PartSet::writeOnce() const {
+bool PartSet::areCanonical() const {
     for (int part = 0; part < devices.size(); ++part) {
-        if (!writesOnce(part)) {
+        if (isFlat() ? flat[part]->search_mode != SearchMode::Certified
+                     : !isOurIvf(*parts[part])) {
             return false;
         }
     }

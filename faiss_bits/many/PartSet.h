@@ -58,13 +58,9 @@ struct PartSet {
             const idx_t* ids,
             bool onHost);
 
-    /// Whether the kernels of the part's searches write each result once, as it
-    /// is found, whatever the batch: inverted lists of ours, and flat indexes
-    /// that certify.
-    bool writesOnce(int part) const;
-
-    /// All parts do: a query has the same results in every batch.
-    bool writeOnce() const;
+    /// Whether a query has the same results in every batch: inverted lists of
+    /// ours, and flat indexes that certify.
+    bool areCanonical() const;
 
     /// Whether a search of this part may write its results to these arrays of
     /// the first device itself, so that nobody has to copy them there: inverted

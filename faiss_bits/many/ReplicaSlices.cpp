@@ -21,12 +21,6 @@ size_t deviceBytes(const CallArray& array) {
     return array.onHost ? 0 : array.rowBytes;
 }
 
-/// Whether a query has the same results in every slice.
-bool areCanonical(const PartSet& set) {
-    return set.isFlat() ? set.flat[0]->search_mode == SearchMode::Certified
-                        : isOurIvf(*set.parts[0]);
-}
-
 bool canGroupsWriteHome(const PartSet& set) {
     const auto& groups = set.devices.groups();
     for (int group = 1; group < int(groups.size()); ++group) {
@@ -106,7 +100,7 @@ std::vector<idx_t> replicaSlices(
     std::vector<double> speeds;
     if (arrays.areOnDevice()) {
         const std::vector<double>& known = set.times->newCall();
-        if (areAlike && rows >= kLeastRows && areCanonical(set)) {
+        if (areAlike && rows >= kLeastRows && set.areCanonical()) {
             speeds = known;
         }
     }

@@ -25,11 +25,11 @@ namespace hn = hwy::HWY_NAMESPACE;
 /// Whole registers of 512 bits where the conversion of float32 components is
 /// one instruction (Intel: half as many then, as conversions and multiply-adds
 /// share two ports). Half the slots at most where it takes twice as long (Zen
-/// 4).
-#if HWY_TARGET == HWY_AVX3_ZEN4
-using RowTag = hn::CappedTag<double, kCanonicalSlots / 2>;
-#else
+/// 4), and where Highway has one target for both (before it knew AVX3_ZEN4).
+#if defined(HWY_AVX3_ZEN4) && HWY_TARGET != HWY_AVX3_ZEN4
 using RowTag = hn::CappedTag<double, kCanonicalSlots>;
+#else
+using RowTag = hn::CappedTag<double, kCanonicalSlots / 2>;
 #endif
 using RowVec = hn::Vec<RowTag>;
 

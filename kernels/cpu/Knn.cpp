@@ -31,12 +31,15 @@ Setup<T> checkKnn(const KnnProblem<T>& problem, bool shapeOnly) {
 template <class T>
 void runKnn(const KnnProblem<T>& problem) {
     const Setup<T> setup = checkKnn(problem, false);
+    if (problem.choice.arithmetic != Arithmetic::Auto) {
+        // These throw where they are forced and cannot run, whatever follows.
+        isForInt16(setup, problem);
+        isForBytes(setup, problem, problem.k, true);
+    }
     if (problem.mode != SearchMode::Plain) {
         runCertified(problem, setup);
         return;
     }
-    isForInt16(setup, problem); // throws where it is forced
-    isForBytes(setup, problem, problem.k, true);
     runPlanned(problem, setup, planSearch(setup, problem, problem.k, false));
 }
 

@@ -274,6 +274,9 @@ TEST(CpuBytesArguments, WhereItCannotBe) {
         problem.choice.arithmetic = cpu::Arithmetic::Bytes;
         EXPECT_TRUE(throwsNaming(
                 [&] { cpu::planKnn(problem); }, "choice.arithmetic", "bytes"));
+        problem.numQueries = 0; // there is nothing to do, but no less wrong
+        EXPECT_TRUE(throwsNaming(
+                [&] { cpu::runKnn(problem); }, "choice.arithmetic", "bytes"));
     };
     expectNot(CpuData<double>(c).problem({}, 1));
     auto problem = CpuData<float>(c).problem({}, 1);

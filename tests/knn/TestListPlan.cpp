@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "kernels/knn/fused/FusedLists.h"
+#include "kernels/knn/fused/tensor/TensorScan.h"
 
 namespace faiss_bits::test {
 namespace {
@@ -107,20 +108,21 @@ TEST(ListPlan, QueriesOfAScan) {
 /// One kernel does what leads to the bits: of few vectors always; of more by
 /// clusters, where queries and strips are many.
 TEST(ListPlan, AtOnce) {
-    const auto isAtOnce = [](idx_t n, idx_t q, int k) {
-        FlatKnnProblem p;
+    FlatKnnProblem p;
+    p.d = 128;
+    p.device.singleToDouble = 2;
+    p.device.computeCapability = 90;
+    if (!hasTensorScan(TensorScanKernel::Wgmma, p.device)) {
+        GTEST_SKIP() << "no wgmma in this build";
+    }
+    const auto isAtOnce = [&p](idx_t n, idx_t q, int k) {
         p.numVectors = n;
         p.numQueries = q;
-        p.d = 128;
         p.k = k;
-        p.device.singleToDouble = 2;
-        p.device.computeCapability = 90;
         const auto plan = planFusedByStrips(p, size_t(1) << 30);
         return plan && plan->atOnce;
     };
-    if (!isAtOnce(1024, 3000, 32)) {
-        GTEST_SKIP() << "no wgmma in this build";
-    }
+    EXPECT_TRUE(isAtOnce(1024, 3000, 32));
     EXPECT_TRUE(isAtOnce(1024, 262144, 32));
     EXPECT_TRUE(isAtOnce(2048, 262144, 32));
     EXPECT_TRUE(isAtOnce(4096, 262144, 32));
