@@ -17,6 +17,9 @@
 #define FAISS_BITS_KERNELS_CPU_CANONICALSUMS_INL_H_
 #endif
 
+// This file may be included once for each target.
+#undef FAISS_BITS_WHOLE_ROWS
+
 HWY_BEFORE_NAMESPACE();
 namespace faiss_bits::cpu {
 namespace HWY_NAMESPACE {
@@ -26,7 +29,9 @@ namespace hn = hwy::HWY_NAMESPACE;
 /// one instruction (Intel: half as many then, as conversions and multiply-adds
 /// share two ports). Half the slots at most where it takes twice as long (Zen
 /// 4), and where Highway has one target for both (before it knew AVX3_ZEN4).
-#if defined(HWY_AVX3_ZEN4) && HWY_TARGET != HWY_AVX3_ZEN4
+#if defined(HWY_AVX3_ZEN4) && HWY_TARGET <= HWY_AVX3 && \
+        HWY_TARGET != HWY_AVX3_ZEN4
+#define FAISS_BITS_WHOLE_ROWS
 using RowTag = hn::CappedTag<double, kCanonicalSlots>;
 #else
 using RowTag = hn::CappedTag<double, kCanonicalSlots / 2>;
@@ -86,7 +91,7 @@ HWY_INLINE void joinFour(RowTag d, RowVec* sums, double* out) {
 /// The joined sums of eight rows whose slots are one vector each.
 template <class Terms>
 HWY_INLINE void joinEight(RowTag d, const RowVec* sums, double* out) {
-#if HWY_TARGET <= HWY_AVX3
+#ifdef FAISS_BITS_WHOLE_ROWS
     // Two rows, four slots of each; then four rows, two slots of each.
     const auto halves = [d](RowVec a, RowVec b) HWY_ATTR {
         return Terms::join(
