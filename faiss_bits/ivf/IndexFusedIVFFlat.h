@@ -79,8 +79,8 @@ class IndexFusedIVFFlat : public faiss::IndexIVFFlat {
     IndexFusedIVFFlat& operator=(const IndexFusedIVFFlat&) = delete;
 
 #ifndef SWIG
-    /// Takes lists and quantizer as they are, with whoever owns them. The index
-    /// is left without lists and quantizer, to be destroyed.
+    /// Takes lists and quantizer as they are, and who owns them. The index is
+    /// left without lists and quantizer, to be destroyed.
     explicit IndexFusedIVFFlat(faiss::IndexIVFFlat&& index);
 #endif
 
