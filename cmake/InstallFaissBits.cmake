@@ -44,7 +44,7 @@ foreach(pattern python dropin CallStream.h ClusteringRun.h EmptyClusters.h Event
     SelectorTree.h VectorFacts.h VectorKernels.h
     PlanLog.h PlanText.h SearchReport.h CoarseSearch.h IvfChecks.h IvfIndexSearch.h
     IvfIndexVectors.h IvfSearch.h ListStorage.h FaissLists.h FilteredLists.h IdsOfLists.h IvfLimits.h ListFilter.h
-    ListRemoval.h ListsBefore.h OurIvf.h EmptyIvf.h RangeCall.h RangeMoves.h RangePieces.h RangeResults.h AllowedPlaces.h DistanceArguments.h
+    ListRemoval.h ListsBefore.h OurIvf.h EmptyIvf.h RangeCall.h RangeMoves.h RangePieces.h RangeResults.h AllowedPlaces.h FusedIvfSearch.h DistanceArguments.h
     GpuMetricRun.h GpuMetricState.h FoundRanges.h MetricContents.h MetricOptions.h
     MetricParts.h MetricShardSet.h StagedRange.h WordsOnGpu.h
     HostParts.h HostShards.h DeviceCopies.h GroupSpeeds.h ManyCalls.h ManyDevices.h Worker.h
