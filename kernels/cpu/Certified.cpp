@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "kernels/cpu/Bytes.h"
+#include "kernels/cpu/Doubles.h"
 #include "kernels/cpu/ErrorBound.h"
 #include "kernels/cpu/Int16.h"
 #include "kernels/cpu/KernelTable.h"
@@ -32,8 +33,12 @@ class CertifiedSearch {
     void run() {
         left_.resize(setup_.numQueries);
         std::iota(left_.begin(), left_.end(), idx_t(0));
-        if (isForBytes(setup_, problem_, k_, false)) {
-            scan(true);
+        const AllPairs way = isForDoubles(setup_, problem_, k_)
+                ? AllPairs::Doubles
+                : isForBytes(setup_, problem_, k_, false) ? AllPairs::Bytes
+                                                          : AllPairs::None;
+        if (way != AllPairs::None) {
+            scan(way);
             if (problem_.stats) {
                 problem_.stats->certified += setup_.numQueries;
             }
@@ -51,7 +56,7 @@ class CertifiedSearch {
             runCandidates(KernelMetric::Squares, false);
         }
         const idx_t repeated = setup_.numQueries - certified;
-        scan(false);
+        scan(AllPairs::None);
         if (problem_.stats) {
             problem_.stats->certified += certified;
             problem_.stats->repeated += repeated;
@@ -60,6 +65,10 @@ class CertifiedSearch {
     }
 
    private:
+    /// What computes canonical distances of all pairs in place of candidates;
+    /// None: what these leave is scanned as the last resort.
+    enum class AllPairs : uint8_t { None, Doubles, Bytes };
+
     /// The variant is that of k: some candidates more are no reason for one
     /// that is better for more of them.
     Plan planCandidates(const Setup<T>& setup) const {
@@ -172,16 +181,17 @@ class CertifiedSearch {
     }
 
     /// Canonical distances of all vectors, for the queries that are left.
-    void scan(bool byBytes) {
+    void scan(AllPairs way) {
         if (left_.empty()) {
             return;
         }
         const std::vector<idx_t> rows = rowsLeft();
         Setup<T> setup = setup_.forQueries(rows);
         KnnProblem<T> problem = problem_;
-        if (byBytes) {
+        if (way != AllPairs::None) {
             if constexpr (std::is_same_v<T, float>) {
-                sweepByBytes(setup);
+                way == AllPairs::Bytes ? sweepByBytes(setup)
+                                       : sweepByDoubles(setup);
             }
         } else {
             // Packed as they are, without terms; the kernels know the metric.

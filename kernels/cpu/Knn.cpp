@@ -6,6 +6,7 @@
 #include "kernels/common/Error.h"
 #include "kernels/cpu/Bytes.h"
 #include "kernels/cpu/Certified.h"
+#include "kernels/cpu/Doubles.h"
 #include "kernels/cpu/Int16.h"
 #include "kernels/cpu/Run.h"
 #include "kernels/cpu/SearchPlan.h"
@@ -35,6 +36,7 @@ void runKnn(const KnnProblem<T>& problem) {
         // These throw where they are forced and cannot run, whatever follows.
         isForInt16(setup, problem);
         isForBytes(setup, problem, problem.k, true);
+        isForDoubles(setup, problem, problem.k);
     }
     if (problem.mode != SearchMode::Plain) {
         runCertified(problem, setup);
@@ -46,17 +48,21 @@ void runKnn(const KnnProblem<T>& problem) {
 template <class T>
 Plan planKnn(const KnnProblem<T>& problem) {
     Setup<T> setup = checkKnn(problem, true);
-    const bool byBytes = isForBytes(
-            setup, problem, std::min(problem.k, setup.numVectors), true);
-    const bool byInt16 = !byBytes && isForInt16(setup, problem);
+    const idx_t found = std::min(problem.k, setup.numVectors);
+    const bool byDoubles = isForDoubles(setup, problem, found);
+    const bool byBytes = !byDoubles && isForBytes(setup, problem, found, true);
+    const bool isAllPairs = byDoubles || byBytes;
+    const bool byInt16 = !isAllPairs && isForInt16(setup, problem);
     if constexpr (std::is_same_v<T, float>) {
-        if (byBytes) {
+        if (byDoubles) {
+            sweepByDoubles(setup);
+        } else if (byBytes) {
             sweepByBytes(setup);
         } else if (byInt16) {
             sweepByInt16(setup);
         }
     }
-    const idx_t k = problem.mode != SearchMode::Plain && !byBytes
+    const idx_t k = problem.mode != SearchMode::Plain && !isAllPairs
             ? withMargin(
                       problem.k,
                       {setup.metric, setup.depth, setup.numVectors, byInt16})
