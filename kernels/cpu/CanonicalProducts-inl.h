@@ -39,16 +39,14 @@ constexpr bool triesProducts() {
              kMetric == KernelMetric::Product);
 }
 
-/// The part of a query or a vector, by the sum of its squares: what sums begin
-/// with, half of the least that it adds to a squared distance or the least that
-/// it adds to a product; and twice its part of the error.
+/// The part of a query or a vector, by the sum of its squares: the least that
+/// it adds to a distance beside the product, and twice its part of the error.
 struct DoubleTerms {
     double low, error;
 
     DoubleTerms() = default;
     DoubleTerms(double squares, double share, bool isProduct)
-            : low(isProduct ? -squares * share / 2
-                            : (squares - squares * share) / 2),
+            : low(isProduct ? -squares * share / 2 : squares - squares * share),
               error((isProduct ? 1 : 2) * squares * share) {}
 };
 
@@ -79,6 +77,36 @@ HWY_INLINE void sumPanelSquares(const double* panel, int depth, double* to) {
     }
 }
 
+/// Are numbers alike in all lanes of some vectors? NaN is like nothing.
+class AlikeLanes {
+   public:
+#if HWY_TARGET <= HWY_AVX3
+    // A comparison that begins with the mask of those before.
+    template <class D, class V>
+    HWY_INLINE void take(D, V a, V b) {
+        static_assert(hn::MaxLanes(D()) == 8);
+        mask_ = _mm256_mask_cmp_ps_mask(mask_, a.raw, b.raw, _CMP_EQ_OQ);
+    }
+    HWY_INLINE bool all() const {
+        return mask_ == 0xff;
+    }
+
+   private:
+    __mmask8 mask_ = 0xff;
+#else
+    template <class D, class V>
+    HWY_INLINE void take(D d, V a, V b) {
+        all_ = hn::AllTrue(d, hn::Eq(a, b)) && all_;
+    }
+    HWY_INLINE bool all() const {
+        return all_;
+    }
+
+   private:
+    bool all_ = true;
+#endif
+};
+
 /// What the queries of some rows are compared with.
 struct DoublePanel {
     const double* vectors; ///< [vecs][depth][lanes]
@@ -87,9 +115,9 @@ struct DoublePanel {
     int depth;
 };
 
-/// Keys of kRows queries [depth][queryStep] and a whole panel, and a bit for
-/// each vector of kVecs a row that has a key in doubt.
-template <bool kProduct, int kRows, int kVecs>
+/// Keys of kRows queries [depth][queryStep], for L2 times two, and a whole
+/// panel; a bit for each row that has a key in doubt.
+template <int kRows, int kVecs>
 HWY_INLINE uint32_t keysOfProducts(
         const double* HWY_RESTRICT queries,
         idx_t queryStep,
@@ -121,40 +149,28 @@ HWY_INLINE uint32_t keysOfProducts(
             const SlotVec q = hn::Set(d, queries[r]);
             FAISS_BITS_UNROLL_SUMS
             for (int v = 0; v < kVecs; ++v) {
-                sums[r][v] = kProduct ? hn::MulAdd(q, x[v], sums[r][v])
-                                      : hn::NegMulAdd(q, x[v], sums[r][v]);
+                sums[r][v] = hn::NegMulAdd(q, x[v], sums[r][v]);
             }
         }
         queries += queryStep;
         vectors += kLanes;
     }
-    const SlotVec two = hn::Set(d, 2.0);
-    const auto zero = hn::Zero(narrow);
     uint32_t inDoubt = 0;
     FAISS_BITS_UNROLL_SUMS
     for (int r = 0; r < kRows; ++r) {
         const SlotVec error = hn::Set(d, terms[r].error);
+        AlikeLanes alike;
         FAISS_BITS_UNROLL_SUMS
         for (int v = 0; v < kVecs; ++v) {
             const SlotVec errors =
                     hn::Add(error, hn::Load(d, panel.errors + v * kLanes));
-            const SlotVec sum = sums[r][v];
-            const auto low =
-                    hn::DemoteTo(narrow, kProduct ? sum : hn::Add(sum, sum));
-            const auto high = hn::DemoteTo(
-                    narrow,
-                    kProduct ? hn::Add(sum, errors)
-                             : hn::MulAdd(sum, two, errors));
-            // NaN is like nothing.
-            inDoubt |= uint32_t(!hn::AllTrue(narrow, hn::Eq(low, high)))
-                    << (r * kVecs + v);
-            // As storeKeys: +0 for -0, before a sign.
-            const auto keys = hn::Add(low, zero);
-            hn::StoreU(
-                    kProduct ? hn::Neg(keys) : keys,
-                    narrow,
-                    to + r * tileVectors<float>() + v * kLanes);
+            const auto low = hn::DemoteTo(narrow, sums[r][v]);
+            const auto high = hn::DemoteTo(narrow, hn::Add(sums[r][v], errors));
+            alike.take(narrow, low, high);
+            // Sinks add a zero: +0 for -0.
+            hn::StoreU(low, narrow, to + r * tileVectors<float>() + v * kLanes);
         }
+        inDoubt |= uint32_t(!alike.all()) << r;
     }
     return inDoubt;
 }

@@ -266,6 +266,11 @@ void runCanonicalTiles(const TileJob<T>& job) {
         queryTerms.emplace_back(
                 querySquares.get()[row], productShare, kIsProduct);
     }
+    // Of products: the queries, for L2 times two.
+    AlignedBuffer<double> factors(kTriesProducts ? queryValues : 0);
+    for (idx_t i = 0; kTriesProducts && i < queryValues; ++i) {
+        factors.get()[i] = (kIsProduct ? 1 : 2) * queries.get()[i];
+    }
     HWY_ALIGN double lows[kWidth], errors[kWidth];
     // An eighth of all: beyond, to try them is not worth it.
     idx_t fusedLeft = 16 + job.rows * job.columns / (8 * slotLanes());
@@ -319,22 +324,21 @@ void runCanonicalTiles(const TileJob<T>& job) {
                 static_assert(kTile % kRowsOfProducts == 0);
                 done = productsLeft > 0;
                 for (int row = 0; done && row < rows; row += kRowsOfProducts) {
-                    uint32_t inDoubt =
-                            keysOfProducts<kIsProduct, kRowsOfProducts, kVecs>(
-                                    ofPanel + row,
-                                    kTile,
-                                    queryTerms.data() + i * kTile + row,
-                                    {panel.get(), lows, errors, job.depth},
-                                    values + row * kWidth);
+                    uint32_t inDoubt = keysOfProducts<kRowsOfProducts, kVecs>(
+                            factors.get() + idx_t(i) * job.depth * kTile + row,
+                            kTile,
+                            queryTerms.data() + i * kTile + row,
+                            {panel.get(), lows, errors, job.depth},
+                            values + row * kWidth);
                     for (; inDoubt; inDoubt &= inDoubt - 1) {
-                        const int at = std::countr_zero(inDoubt);
-                        if (row + at / kVecs >= rows) {
+                        const int of = row + std::countr_zero(inDoubt);
+                        if (of >= rows) {
                             break; // rows that are not there
                         }
-                        compute(std::integral_constant<int, 1>(),
-                                row + at / kVecs,
-                                at % kVecs);
-                        --productsLeft;
+                        for (int v = 0; v < kVecs; ++v) {
+                            compute(std::integral_constant<int, 1>(), of, v);
+                        }
+                        productsLeft -= kVecs;
                     }
                 }
             }

@@ -6,8 +6,7 @@
 #include <type_traits>
 #include <vector>
 
-#include "kernels/cpu/Bytes.h"
-#include "kernels/cpu/Doubles.h"
+#include "kernels/cpu/AllPairs.h"
 #include "kernels/cpu/ErrorBound.h"
 #include "kernels/cpu/Int16.h"
 #include "kernels/cpu/KernelTable.h"
@@ -33,10 +32,7 @@ class CertifiedSearch {
     void run() {
         left_.resize(setup_.numQueries);
         std::iota(left_.begin(), left_.end(), idx_t(0));
-        const AllPairs way = isForDoubles(setup_, problem_, k_)
-                ? AllPairs::Doubles
-                : isForBytes(setup_, problem_, k_, false) ? AllPairs::Bytes
-                                                          : AllPairs::None;
+        const AllPairs way = allPairsFor(setup_, problem_, k_, false);
         if (way != AllPairs::None) {
             scan(way);
             if (problem_.stats) {
@@ -65,10 +61,6 @@ class CertifiedSearch {
     }
 
    private:
-    /// What computes canonical distances of all pairs in place of candidates;
-    /// None: what these leave is scanned as the last resort.
-    enum class AllPairs : uint8_t { None, Doubles, Bytes };
-
     /// The variant is that of k: some candidates more are no reason for one
     /// that is better for more of them.
     Plan planCandidates(const Setup<T>& setup) const {
@@ -180,7 +172,8 @@ class CertifiedSearch {
         return certifier.direct;
     }
 
-    /// Canonical distances of all vectors, for the queries that are left.
+    /// Canonical distances of all vectors, for the queries that are left; None:
+    /// as the last resort.
     void scan(AllPairs way) {
         if (left_.empty()) {
             return;
@@ -190,8 +183,7 @@ class CertifiedSearch {
         KnnProblem<T> problem = problem_;
         if (way != AllPairs::None) {
             if constexpr (std::is_same_v<T, float>) {
-                way == AllPairs::Bytes ? sweepByBytes(setup)
-                                       : sweepByDoubles(setup);
+                sweepAllPairs(setup, way);
             }
         } else {
             // Packed as they are, without terms; the kernels know the metric.

@@ -4,9 +4,8 @@
 #include <type_traits>
 
 #include "kernels/common/Error.h"
-#include "kernels/cpu/Bytes.h"
+#include "kernels/cpu/AllPairs.h"
 #include "kernels/cpu/Certified.h"
-#include "kernels/cpu/Doubles.h"
 #include "kernels/cpu/Int16.h"
 #include "kernels/cpu/Run.h"
 #include "kernels/cpu/SearchPlan.h"
@@ -35,8 +34,7 @@ void runKnn(const KnnProblem<T>& problem) {
     if (problem.choice.arithmetic != Arithmetic::Auto) {
         // These throw where they are forced and cannot run, whatever follows.
         isForInt16(setup, problem);
-        isForBytes(setup, problem, problem.k, true);
-        isForDoubles(setup, problem, problem.k);
+        allPairsFor(setup, problem, problem.k, true);
     }
     if (problem.mode != SearchMode::Plain) {
         runCertified(problem, setup);
@@ -48,17 +46,13 @@ void runKnn(const KnnProblem<T>& problem) {
 template <class T>
 Plan planKnn(const KnnProblem<T>& problem) {
     Setup<T> setup = checkKnn(problem, true);
-    const idx_t found = std::min(problem.k, setup.numVectors);
-    const bool byDoubles = isForDoubles(setup, problem, found);
-    const bool byBytes = !byDoubles && isForBytes(setup, problem, found, true);
-    const bool isAllPairs = byDoubles || byBytes;
+    const AllPairs way = allPairsFor(
+            setup, problem, std::min(problem.k, setup.numVectors), true);
+    const bool isAllPairs = way != AllPairs::None;
     const bool byInt16 = !isAllPairs && isForInt16(setup, problem);
     if constexpr (std::is_same_v<T, float>) {
-        if (byDoubles) {
-            sweepByDoubles(setup);
-        } else if (byBytes) {
-            sweepByBytes(setup);
-        } else if (byInt16) {
+        sweepAllPairs(setup, way);
+        if (byInt16) {
             sweepByInt16(setup);
         }
     }

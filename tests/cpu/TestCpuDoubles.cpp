@@ -8,8 +8,8 @@
 
 #include <gtest/gtest.h>
 
+#include "kernels/cpu/AllPairs.h"
 #include "kernels/cpu/CanonicalTypes.h"
-#include "kernels/cpu/Doubles.h"
 #include "tests/common/ExpectError.h"
 #include "tests/cpu/CpuHarness.h"
 
@@ -220,7 +220,8 @@ TEST_P(CpuDoubles, ChosenWhereItPays) {
         for (const cpu::Choice& choice : choicesOf(cpu::Variant::Auto)) {
             auto problem = data.problem(choice, 1);
             const auto setup = cpu::checkProblem<float>(problem, false);
-            const bool isChosen = cpu::isForDoubles(setup, problem, k);
+            const bool isChosen = cpu::allPairsFor(setup, problem, k, false) ==
+                    cpu::AllPairs::Doubles;
             const bool isFast =
                     cpu::canonicalKernelsFor<float>(setup.metric, setup.target)
                             .prefersAllPairs;

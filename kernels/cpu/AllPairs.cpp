@@ -1,13 +1,17 @@
-#include "kernels/cpu/Doubles.h"
+#include "kernels/cpu/AllPairs.h"
 
 #include <algorithm>
 #include <type_traits>
 
 #include "kernels/common/Error.h"
+#include "kernels/cpu/Bytes.h"
 #include "kernels/cpu/CanonicalTypes.h"
 
 namespace faiss_bits::cpu {
 
+namespace {
+
+/// True if products in float64 are less work than candidates of `k` results.
 template <class T>
 bool isForDoubles(const Setup<T>& setup, const Problem<T>& problem, idx_t k) {
     const Arithmetic wanted = problem.choice.arithmetic;
@@ -27,11 +31,9 @@ bool isForDoubles(const Setup<T>& setup, const Problem<T>& problem, idx_t k) {
     // What it is worth packing for; and rows that are sorted more than
     // searched.
     constexpr idx_t kLeastQueries = 64, kLeastVectors = 512, kMostShare = 12;
-    // From here on bytes are as fast, if they can be used.
-    constexpr int kMostDepth = 80;
     const idx_t n = setup.numVectors;
     if (!isKnown || setup.numQueries < kLeastQueries || n < kLeastVectors ||
-        setup.depth > kMostDepth || kMostShare * k < n ||
+        kMostShare * k < n ||
         !canonicalKernelsFor<T>(setup.metric, setup.target).prefersAllPairs) {
         return false;
     }
@@ -54,7 +56,44 @@ void sweepByDoubles(Setup<float>& setup) {
     setup.metric = KernelMetric::Squares;
 }
 
-template bool isForDoubles(const Setup<float>&, const Problem<float>&, idx_t);
-template bool isForDoubles(const Setup<double>&, const Problem<double>&, idx_t);
+} // namespace
+
+template <class T>
+AllPairs allPairsFor(
+        const Setup<T>& setup,
+        const Problem<T>& problem,
+        idx_t k,
+        bool shapeOnly) {
+    // Beyond, bytes are faster where they can be used.
+    constexpr int kShort = 64;
+    const bool byDoubles = isForDoubles(setup, problem, k);
+    if (byDoubles && setup.depth <= kShort &&
+        problem.choice.arithmetic == Arithmetic::Auto) {
+        return AllPairs::Doubles;
+    }
+    if (isForBytes(setup, problem, k, shapeOnly)) {
+        return AllPairs::Bytes;
+    }
+    return byDoubles ? AllPairs::Doubles : AllPairs::None;
+}
+
+void sweepAllPairs(Setup<float>& setup, AllPairs way) {
+    if (way == AllPairs::Bytes) {
+        sweepByBytes(setup);
+    } else if (way == AllPairs::Doubles) {
+        sweepByDoubles(setup);
+    }
+}
+
+template AllPairs allPairsFor(
+        const Setup<float>&,
+        const Problem<float>&,
+        idx_t,
+        bool);
+template AllPairs allPairsFor(
+        const Setup<double>&,
+        const Problem<double>&,
+        idx_t,
+        bool);
 
 } // namespace faiss_bits::cpu
