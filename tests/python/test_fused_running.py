@@ -118,7 +118,7 @@ def test_arithmetic_changes_no_bit():
     index = index_of(xb)
     expected = index.search(xq, 30)
     plans = {}
-    for arithmetic in ("components", "int16", "bytes"):
+    for arithmetic in ("components", "int16", "bytes", "doubles"):
         index.choice = faiss_bits.FusedChoice(arithmetic=arithmetic)
         try:
             D, I = index.search(xq, 30)
@@ -134,6 +134,7 @@ def test_arithmetic_changes_no_bit():
     assert "int16" not in plans["components"]
     assert "int16" in plans.get("int16", "int16")
     assert "bytes" in plans.get("bytes", "bytes")
+    assert "doubles" in plans["doubles"]
 
 
 def test_choice_names_its_mistakes():
