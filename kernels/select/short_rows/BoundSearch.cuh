@@ -9,7 +9,8 @@ namespace faiss_bits {
 
 /// How a range is halved; ShortRow says which kernel does it how.
 enum class Halving {
-    /// Until one number is left. The compiler unrolls it.
+    /// Until one number is left, or a look at the greatest key of the range, at
+    /// the tenth step and every fourth from there on, finds that it is the k-th.
     Only,
     /// Eight times, unrolled, as keys in random order hardly need more; then
     /// between the values that are left.
