@@ -9,7 +9,8 @@ namespace faiss_bits {
 
 /// How a range is halved; ShortRow says which kernel does it how.
 enum class Halving {
-    /// Until one number is left. The compiler unrolls it.
+    /// Until one number is left, or a look at the greatest key of the range, at
+    /// the tenth step and every fourth from there on, finds that it is the k-th.
     Only,
     /// Eight times, unrolled, as keys in random order hardly need more; then
     /// between the values that are left.
@@ -40,6 +41,10 @@ struct BoundSearch {
     static constexpr uint32_t kIdleBits = kKeyStep<T> - 1;
     static constexpr bool kLooksAtValues = kHalving != Halving::Only;
     static constexpr int kStepsBetweenValues = 6;
+    /// So many steps of halving come before keys are asked: in random order the
+    /// range hardly takes more.
+    static constexpr int kStepsOfRandom = 10;
+    static constexpr int kStepsBetweenKeys = 4;
 
     uint32_t k;
 
@@ -96,7 +101,8 @@ struct BoundSearch {
             const uint32_t (&keys)[kCount],
             const uint64_t (&kept)[kSorted]) const {
         if constexpr (!kLooksAtValues) {
-            return halveKeys(low, high, enough, countOf);
+            return halveKeys(
+                    low, high, enough, countOf, keys, kept, kStepsOfRandom);
         } else {
             low |= kIdleBits;
             high |= kIdleBits;
@@ -105,7 +111,12 @@ struct BoundSearch {
 #pragma unroll
                 for (int i = 0; i < 8 && __any_sync(kFullWarp, low < high);
                      ++i) {
-                    halve<kKeyStep<T>>(low, high, enough, countOf);
+                    halve<kKeyStep<T>>(
+                            low,
+                            high,
+                            middleOf<kKeyStep<T>>(low, high),
+                            enough,
+                            countOf);
                 }
                 steps = 1;
             }
@@ -119,21 +130,44 @@ struct BoundSearch {
                     low = low < high ? from | kIdleBits : low;
                     high = low < high ? to | kIdleBits : high;
                 }
-                halve<kKeyStep<T>>(low, high, enough, countOf);
+                halve<kKeyStep<T>>(
+                        low,
+                        high,
+                        middleOf<kKeyStep<T>>(low, high),
+                        enough,
+                        countOf);
             }
             return asKey(high);
         }
     }
 
-    /// The same by halving alone.
-    template <class Count>
+    /// The same by halving. From step `until` on, now and then the greatest key
+    /// of the range is asked whether it is the k-th: if many keys are equal it
+    /// soon is, and halving goes on until one number is left.
+    template <class Count, int kCount>
     __device__ __forceinline__ uint32_t halveKeys(
             uint32_t low,
             uint32_t high,
             uint32_t enough,
-            const Count& countOf) const {
-        return asKey(narrow<kKeyStep<T>>(
-                low | kIdleBits, high | kIdleBits, enough, countOf));
+            const Count& countOf,
+            const uint32_t (&keys)[kCount],
+            const uint64_t (&kept)[kSorted],
+            int until) const {
+        constexpr uint32_t kStep = kKeyStep<T>;
+        low |= kIdleBits;
+        high |= kIdleBits;
+#pragma unroll 1
+        while (__any_sync(kFullWarp, low < high)) {
+            uint32_t middle = middleOf<kStep>(low, high);
+            if (--until <= 0) {
+                until = kStepsBetweenKeys;
+                const uint32_t key = greatestUpTo(high, keys, kept) | kIdleBits;
+                high = low < high ? key : high;
+                middle = low < high ? high - kStep : middle;
+            }
+            halve<kStep>(low, high, middle, enough, countOf);
+        }
+        return asKey(high);
     }
 
     /// The least number from low to high whose count is k or more, or a larger
@@ -149,12 +183,14 @@ struct BoundSearch {
         // Rows of a warp go on together.
         if constexpr (!kLooksAtValues) {
             while (__any_sync(kFullWarp, low < high)) {
-                halve<kStep>(low, high, enough, countOf);
+                halve<kStep>(
+                        low, high, middleOf<kStep>(low, high), enough, countOf);
             }
         } else {
 #pragma unroll 1
             while (__any_sync(kFullWarp, low < high)) {
-                halve<kStep>(low, high, enough, countOf);
+                halve<kStep>(
+                        low, high, middleOf<kStep>(low, high), enough, countOf);
             }
         }
         return high;
@@ -165,13 +201,20 @@ struct BoundSearch {
         return number & 0x80000000u ? number & ~kIdleBits : number | kIdleBits;
     }
 
+    template <uint32_t kStep>
+    __device__ __forceinline__ static uint32_t middleOf(
+            uint32_t low,
+            uint32_t high) {
+        return low + ((high - low) / 2 & ~(kStep - 1));
+    }
+
     template <uint32_t kStep, class Count>
     __device__ __forceinline__ void halve(
             uint32_t& low,
             uint32_t& high,
+            uint32_t middle,
             uint32_t enough,
             const Count& countOf) const {
-        const uint32_t middle = low + ((high - low) / 2 & ~(kStep - 1));
         const uint32_t count = countOf(middle);
         if (low >= high) {
             return;

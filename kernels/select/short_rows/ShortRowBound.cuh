@@ -117,7 +117,13 @@ class ShortRowBound {
                     count > kRoom && !isBeyond ? least : high,
                     high,
                     kRoom,
-                    countOfAll);
+                    countOfAll,
+                    chunk_.keys,
+                    kept,
+                    // The limit of the parts is often the k-th key.
+                    __any_sync(kFullWarp, limit == kNanKey)
+                            ? Search::kStepsOfRandom
+                            : 1);
             limit = count < search.k ? kNanKey : found;
             count = countOf(chunk_.keys, limit);
         }
@@ -126,13 +132,11 @@ class ShortRowBound {
             return {limit, kAnyColumn};
         }
         // So many are equal, or NaN, that their columns decide.
+        const uint32_t less = __popc(chunk_.below(limit));
+        const uint32_t equal = chunk_.equalTo(limit);
         const auto countWithin = [&](uint32_t column) {
             const Within within{limit, column};
-            uint32_t sum = 0;
-#pragma unroll
-            for (int i = 0; i < kItems; ++i) {
-                sum += within.has(chunk_.entryOf(i)) ? 1 : 0;
-            }
+            uint32_t sum = less + __popc(equal & chunk_.upTo(column));
 #pragma unroll
             for (int i = 0; i < kSorted; ++i) {
                 sum += within.has(kept[i]) ? 1 : 0;
