@@ -32,9 +32,14 @@ inline constexpr uint32_t kKeyStep<__half> = 1u << 13;
 template <>
 inline constexpr uint32_t kKeyStep<__nv_bfloat16> = 1u << 16;
 
+/// Entries of a lane that are kept of keys before those it looks at; 0 of them
+/// where a row comes at once.
+template <int kKept>
+using KeptEntries = uint64_t[kKept > 0 ? kKept : 1];
+
 /// All rows of a warp search together: every lane calls everything. A lane has
-/// some keys of type T, and kSorted entries that are kept of keys before them.
-template <class T, int kLanes, int kSorted, Halving kHalving>
+/// some keys of type T, and kKept entries that are kept of keys before them.
+template <class T, int kLanes, int kKept, Halving kHalving>
 struct BoundSearch {
     using Group = LaneGroup<kLanes>;
     /// The bits that tell nothing: ones of negative keys, zeros of others.
@@ -53,7 +58,7 @@ struct BoundSearch {
     __device__ __forceinline__ static uint32_t greatestUpTo(
             uint32_t most,
             const uint32_t (&keys)[kCount],
-            const uint64_t (&kept)[kSorted]) {
+            const KeptEntries<kKept>& kept) {
         uint32_t greatest = 0;
         const auto take = [&](uint32_t key) {
             greatest = max(greatest, key <= most ? key : 0);
@@ -63,7 +68,7 @@ struct BoundSearch {
             take(keys[i]);
         }
 #pragma unroll
-        for (int i = 0; i < kSorted; ++i) {
+        for (int i = 0; i < kKept; ++i) {
             take(entryKey(kept[i]));
         }
         return Group::greatest(greatest);
@@ -74,7 +79,7 @@ struct BoundSearch {
     __device__ __forceinline__ static uint32_t leastFrom(
             uint32_t least,
             const uint32_t (&keys)[kCount],
-            const uint64_t (&kept)[kSorted]) {
+            const KeptEntries<kKept>& kept) {
         uint32_t found = kNanKey;
         const auto take = [&](uint32_t key) {
             found = min(found, key >= least ? key : kNanKey);
@@ -84,7 +89,7 @@ struct BoundSearch {
             take(keys[i]);
         }
 #pragma unroll
-        for (int i = 0; i < kSorted; ++i) {
+        for (int i = 0; i < kKept; ++i) {
             take(entryKey(kept[i]));
         }
         return Group::least(found);
@@ -99,7 +104,7 @@ struct BoundSearch {
             uint32_t enough,
             const Count& countOf,
             const uint32_t (&keys)[kCount],
-            const uint64_t (&kept)[kSorted]) const {
+            const KeptEntries<kKept>& kept) const {
         if constexpr (!kLooksAtValues) {
             return halveKeys(
                     low, high, enough, countOf, keys, kept, kStepsOfRandom);
@@ -111,12 +116,7 @@ struct BoundSearch {
 #pragma unroll
                 for (int i = 0; i < 8 && __any_sync(kFullWarp, low < high);
                      ++i) {
-                    halve<kKeyStep<T>>(
-                            low,
-                            high,
-                            middleOf<kKeyStep<T>>(low, high),
-                            enough,
-                            countOf);
+                    halve<kKeyStep<T>>(low, high, enough, countOf);
                 }
                 steps = 1;
             }
@@ -130,12 +130,7 @@ struct BoundSearch {
                     low = low < high ? from | kIdleBits : low;
                     high = low < high ? to | kIdleBits : high;
                 }
-                halve<kKeyStep<T>>(
-                        low,
-                        high,
-                        middleOf<kKeyStep<T>>(low, high),
-                        enough,
-                        countOf);
+                halve<kKeyStep<T>>(low, high, enough, countOf);
             }
             return asKey(high);
         }
@@ -151,21 +146,25 @@ struct BoundSearch {
             uint32_t enough,
             const Count& countOf,
             const uint32_t (&keys)[kCount],
-            const uint64_t (&kept)[kSorted],
+            const KeptEntries<kKept>& kept,
             int until) const {
         constexpr uint32_t kStep = kKeyStep<T>;
         low |= kIdleBits;
         high |= kIdleBits;
+        while (__any_sync(kFullWarp, low < high) && --until > 0) {
+            halve<kStep>(low, high, enough, countOf);
+        }
+        until = 0;
 #pragma unroll 1
         while (__any_sync(kFullWarp, low < high)) {
             uint32_t middle = middleOf<kStep>(low, high);
-            if (--until <= 0) {
-                until = kStepsBetweenKeys;
+            if (--until < 0) {
+                until = kStepsBetweenKeys - 1;
                 const uint32_t key = greatestUpTo(high, keys, kept) | kIdleBits;
                 high = low < high ? key : high;
                 middle = low < high ? high - kStep : middle;
             }
-            halve<kStep>(low, high, middle, enough, countOf);
+            splitAt<kStep>(middle, low, high, enough, countOf);
         }
         return asKey(high);
     }
@@ -183,14 +182,12 @@ struct BoundSearch {
         // Rows of a warp go on together.
         if constexpr (!kLooksAtValues) {
             while (__any_sync(kFullWarp, low < high)) {
-                halve<kStep>(
-                        low, high, middleOf<kStep>(low, high), enough, countOf);
+                halve<kStep>(low, high, enough, countOf);
             }
         } else {
 #pragma unroll 1
             while (__any_sync(kFullWarp, low < high)) {
-                halve<kStep>(
-                        low, high, middleOf<kStep>(low, high), enough, countOf);
+                halve<kStep>(low, high, enough, countOf);
             }
         }
         return high;
@@ -212,7 +209,16 @@ struct BoundSearch {
     __device__ __forceinline__ void halve(
             uint32_t& low,
             uint32_t& high,
+            uint32_t enough,
+            const Count& countOf) const {
+        splitAt<kStep>(middleOf<kStep>(low, high), low, high, enough, countOf);
+    }
+
+    template <uint32_t kStep, class Count>
+    __device__ __forceinline__ void splitAt(
             uint32_t middle,
+            uint32_t& low,
+            uint32_t& high,
             uint32_t enough,
             const Count& countOf) const {
         const uint32_t count = countOf(middle);

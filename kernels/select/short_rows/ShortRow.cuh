@@ -22,8 +22,11 @@ class ShortRow : ShortRowBound<T, kHasBias, kLanes, kItems, kSorted> {
     using Group = LaneGroup<kLanes>;
     using Bound::chunk_;
     using Bound::kAnyColumn;
+    using Bound::kIsOneChunk;
+    using Bound::kKept;
     using Bound::params_;
     using typename Bound::Chunk;
+    using typename Bound::Kept;
     using typename Bound::Within;
 
    public:
@@ -40,10 +43,6 @@ class ShortRow : ShortRowBound<T, kHasBias, kLanes, kItems, kSorted> {
             : Bound(params), row_(row), writes_(writes), room_(room) {}
 
     __device__ __forceinline__ void run() {
-        if (params_.k == 1) {
-            runLeast();
-            return;
-        }
         uint64_t entries[kSorted];
         if constexpr (kSortsAll) {
             chunk_.load(params_, row_);
@@ -54,9 +53,15 @@ class ShortRow : ShortRowBound<T, kHasBias, kLanes, kItems, kSorted> {
                         : kNoEntry;
             }
         } else {
-            for (; chunk_.base < chunk_.cols; chunk_.base += Chunk::kColumns) {
+            if constexpr (kIsOneChunk) {
                 chunk_.load(params_, row_);
                 takeChunk();
+            } else {
+                for (; chunk_.base < chunk_.cols;
+                     chunk_.base += Chunk::kColumns) {
+                    chunk_.load(params_, row_);
+                    takeChunk();
+                }
             }
             __syncwarp();
             // In any arrangement, as they are sorted: neighbouring lanes take
@@ -73,36 +78,9 @@ class ShortRow : ShortRowBound<T, kHasBias, kLanes, kItems, kSorted> {
     }
 
    private:
-    // ---- k = 1 --------------------------------------------------------------
-
-    __device__ __forceinline__ void runLeast() {
-        uint32_t best = kNanKey;
-        uint32_t bestColumn = Group::lane();
-        for (; chunk_.base < chunk_.cols; chunk_.base += Chunk::kColumns) {
-            chunk_.load(params_, row_);
-            const uint32_t least = chunk_.least();
-            if (least < best) {
-                best = least;
-#pragma unroll
-                for (int i = kItems - 1; i >= 0; --i) {
-                    bestColumn = chunk_.keys[i] == least ? chunk_.columnOf(i)
-                                                         : bestColumn;
-                }
-            }
-        }
-        const uint32_t key = Group::least(best);
-        const uint32_t column =
-                Group::least(best == key ? bestColumn : ~uint32_t(0));
-        if (Group::lane() == 0 && writes_) {
-            writeResult<T>(params_, row_, 0, makeEntry(key, column));
-        }
-    }
-
-    // ---- k > 1 --------------------------------------------------------------
-
     /// Adds what is better than the bound of the keys.
     __device__ __forceinline__ void takeChunk() {
-        if (chunk_.base > 0) {
+        if (!kIsOneChunk && chunk_.base > 0) {
             uint32_t count = 0;
 #pragma unroll
             for (int i = 0; i < kItems; ++i) {
@@ -128,10 +106,10 @@ class ShortRow : ShortRowBound<T, kHasBias, kLanes, kItems, kSorted> {
     /// Finds what to keep of those held and the chunk: at least k, and as many
     /// as there is room for at most. Drops others that are held.
     __device__ __forceinline__ Within narrowRoom() {
-        uint64_t kept[kSorted];
+        Kept kept;
         __syncwarp();
 #pragma unroll
-        for (int i = 0; i < kSorted; ++i) {
+        for (int i = 0; i < kKept; ++i) {
             const uint32_t place = i * kLanes + Group::lane();
             kept[i] = place < held_ ? room_[place] : kNoEntry;
         }
@@ -139,17 +117,19 @@ class ShortRow : ShortRowBound<T, kHasBias, kLanes, kItems, kSorted> {
         const Within within = this->findBound(kept);
         uint32_t stay = 0;
 #pragma unroll
-        for (int i = 0; i < kSorted; ++i) {
+        for (int i = 0; i < kKept; ++i) {
             stay += within.has(kept[i]) ? 1 : 0;
         }
-        uint32_t place = Group::sumBefore(stay);
+        if constexpr (kKept > 0) {
+            uint32_t place = Group::sumBefore(stay);
 #pragma unroll
-        for (int i = 0; i < kSorted; ++i) {
-            if (within.has(kept[i])) {
-                room_[place++] = kept[i];
+            for (int i = 0; i < kKept; ++i) {
+                if (within.has(kept[i])) {
+                    room_[place++] = kept[i];
+                }
             }
+            held_ = Group::sum(stay);
         }
-        held_ = Group::sum(stay);
         // k of lower columns are not above it.
         bound_ = within.key;
         return within;
