@@ -48,7 +48,7 @@ foreach(pattern python dropin CallStream.h ClusteringRun.h EmptyClusters.h Event
     GpuMetricRun.h GpuMetricState.h FoundRanges.h MetricContents.h MetricOptions.h
     MetricParts.h MetricShardSet.h StagedRange.h WordsOnGpu.h
     HostParts.h HostShards.h DeviceCopies.h GroupSpeeds.h ManyCalls.h ManyDevices.h Worker.h
-    ManyMemory.h ManyRange.h PartFilters.h PartSet.h PeerAccess.h ReplicaSlices.h SampleSize.h ShardBatch.h ShardMap.h ShardSample.h
+    ManyMemory.h ManyRange.h PartFilters.h PartSet.h PeerAccess.h PeerCopy.h ReplicaSlices.h SampleSize.h ShardBatch.h ShardMap.h ShardSample.h
     ShardSet.h SlicedSearch.h)
   list(APPEND faiss_bits_excluded PATTERN ${pattern} EXCLUDE)
 endforeach()

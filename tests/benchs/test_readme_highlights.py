@@ -237,7 +237,7 @@ def test_random_selections():
 
 
 def test_random_searches():
-    ours = [r for r in rows("h100/flat_sweep.json") if r["method"] == OURS]
+    ours = [r for r in rows("h200/flat_sweep.json") if r["method"] == OURS]
     ratios = [row["ratio"] for row in ours]
     assert not any(row["places_wrong"] for row in ours)
     expect(f"Of {len(ours)} random cells (n, d, q, k, metric")
