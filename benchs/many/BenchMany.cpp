@@ -149,12 +149,8 @@ class ManyBench {
         }
         forEachCell(shapes_, budget_, kind, [&](int64_t q, int64_t k) {
             const Outputs out(q, k);
-            SearchTimes::InTurns times;
-            if (places_.devicesOf(parts) == parts) {
-                times = times_.onDeviceInTurns(*index, parts, q, k, out);
-            } else {
-                times.ms = times_.onDevice(*index, q, k, out);
-            }
+            const SearchTimes::InTurns times = times_.onDeviceInTurns(
+                    *index, parts, places_.devicesOf(parts), q, k, out);
             const double ms = times.ms;
             check(kind, out.download(), q, k);
             double mergeMs = -1;

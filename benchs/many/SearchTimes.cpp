@@ -56,10 +56,14 @@ double SearchTimes::onDevice(
 
 SearchTimes::InTurns SearchTimes::onDeviceInTurns(
         const faiss::Index& all,
+        int parts,
         int devices,
         int64_t q,
         int64_t k,
         const Outputs& out) {
+    if (parts != devices) {
+        return {onDevice(all, q, k, out), 0};
+    }
     const DeviceShare share = deviceShareOf(all);
     if (share.ofQueries && q % devices != 0) {
         return {onDevice(all, q, k, out), 0};

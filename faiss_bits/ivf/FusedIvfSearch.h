@@ -1,8 +1,6 @@
 #pragma once
 
 #include <faiss/Index.h>
-#include <faiss/impl/AuxIndexStructures.h>
-#include <faiss/impl/FaissAssert.h>
 
 #include "faiss_bits/common/FaissCompat.h"
 
@@ -16,11 +14,5 @@ struct FusedIvfSearch {
     const faiss::IDSelector* sel = nullptr;
     const faiss::SearchParameters* quantizerParams = nullptr;
 };
-
-inline void throwIfInterrupted() {
-    if (faiss::InterruptCallback::is_interrupted()) {
-        FAISS_THROW_MSG("computation interrupted");
-    }
-}
 
 } // namespace faiss_bits::detail

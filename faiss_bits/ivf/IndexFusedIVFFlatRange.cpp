@@ -7,6 +7,7 @@
 
 #include <faiss/utils/utils.h>
 
+#include "faiss_bits/common/Interrupt.h"
 #include "faiss_bits/common/RangeArguments.h"
 #include "faiss_bits/ivf/FusedIvfSearch.h"
 #include "faiss_bits/ivf/IndexFusedIVFFlat.h"

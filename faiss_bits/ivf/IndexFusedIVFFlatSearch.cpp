@@ -15,6 +15,7 @@
 #include <faiss/utils/utils.h>
 
 #include "faiss_bits/common/FaissErrors.h"
+#include "faiss_bits/common/Interrupt.h"
 #include "faiss_bits/flat/FusedDistance.h"
 #include "faiss_bits/flat/IndexFusedFlat.h"
 #include "faiss_bits/ivf/AllowedPlaces.h"

@@ -1,11 +1,11 @@
 #include "kernels/cpu/AllPairs.h"
 
 #include <algorithm>
-#include <type_traits>
 
 #include "kernels/common/Error.h"
 #include "kernels/cpu/Bytes.h"
 #include "kernels/cpu/CanonicalTypes.h"
+#include "kernels/cpu/CertifiedPacked.h"
 
 namespace faiss_bits::cpu {
 
@@ -15,11 +15,7 @@ namespace {
 template <class T>
 bool isForDoubles(const Setup<T>& setup, const Problem<T>& problem, idx_t k) {
     const Arithmetic wanted = problem.choice.arithmetic;
-    const bool isKnown = std::is_same_v<T, float> &&
-            problem.mode != SearchMode::Plain &&
-            problem.choice.variant != Variant::Direct &&
-            (setup.metric == KernelMetric::L2 ||
-             setup.metric == KernelMetric::Product);
+    const bool isKnown = isCertifiedPacked(setup, problem);
     BITS_THROW_IF_NOT_FMT(
             wanted != Arithmetic::Doubles || isKnown,
             "choice.arithmetic = %s is for certified searches of float32, with "

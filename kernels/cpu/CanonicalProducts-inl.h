@@ -77,6 +77,26 @@ HWY_INLINE void sumPanelSquares(const double* panel, int depth, double* to) {
     }
 }
 
+/// The terms of kWidth vectors, widened in panels of slotLanes().
+template <int kWidth>
+HWY_INLINE void panelTerms(
+        const double* panel,
+        int depth,
+        double share,
+        bool isProduct,
+        double* lows,
+        double* errors) {
+    for (int v = 0; v < kWidth; v += slotLanes()) {
+        sumPanelSquares<slotLanes()>(
+                panel + idx_t(v) * depth, depth, lows + v);
+    }
+    for (int i = 0; i < kWidth; ++i) {
+        const DoubleTerms terms(lows[i], share, isProduct);
+        lows[i] = terms.low;
+        errors[i] = terms.error;
+    }
+}
+
 /// Are numbers alike in all lanes of some vectors? NaN is like nothing.
 class AlikeLanes {
    public:

@@ -292,17 +292,13 @@ void runCanonicalTiles(const TileJob<T>& job) {
             }
         }
         if (productsLeft > 0) {
-            for (int v = 0; v < kWidth; v += slotLanes()) {
-                sumPanelSquares<slotLanes()>(
-                        panel.get() + idx_t(v) * job.depth,
-                        job.depth,
-                        lows + v);
-            }
-            for (int i = 0; i < kWidth; ++i) {
-                const DoubleTerms terms(lows[i], productShare, kIsProduct);
-                lows[i] = terms.low;
-                errors[i] = terms.error;
-            }
+            panelTerms<kWidth>(
+                    panel.get(),
+                    job.depth,
+                    productShare,
+                    kIsProduct,
+                    lows,
+                    errors);
         }
         for (int i = 0; i < queryPanels; ++i) {
             const int rows = std::min(kTile, job.rows - i * kTile);

@@ -77,4 +77,28 @@ void checkDimensions(Metric metric, int d, const ChoicesOf& choicesOf) {
     }
 }
 
+/// 60 queries, in blocks of one to more than all.
+template <class ChoicesOf>
+void checkBlocks(Metric metric, int d, int64_t k, const ChoicesOf& choicesOf) {
+    CpuCase c = certifiedCase(metric);
+    c.contents = Contents::Uniform;
+    c.q = 60;
+    c.n = 700;
+    c.d = d;
+    c.k = k;
+    const CpuData<float> data(c);
+    const CpuResult<float> expected = data.canonicalResult();
+    for (const cpu::Variant variant : kPacked) {
+        for (cpu::Choice choice : choicesOf(variant)) {
+            for (const int block : {1, 2, 16, 39, 100}) {
+                choice.queryBlock = block;
+                choice.vectorBlock = 2 * block;
+                choice.depthBlock = block;
+                SCOPED_TRACE(describe(choice, 3));
+                ASSERT_TRUE(data.checkCanonical(data.run(choice, 3), expected));
+            }
+        }
+    }
+}
+
 } // namespace faiss_bits::test

@@ -52,25 +52,7 @@ TEST_P(CpuBytes, EveryNumberOfDimensions) {
 }
 
 TEST_P(CpuBytes, BlocksDoNotMatter) {
-    CpuCase c = newCase();
-    c.contents = Contents::Uniform;
-    c.q = 60;
-    c.n = 700;
-    c.d = 77;
-    c.k = 200;
-    const CpuData<float> data(c);
-    const CpuResult<float> expected = data.canonicalResult();
-    for (const cpu::Variant variant : kPacked) {
-        for (cpu::Choice choice : byteChoicesOf(variant)) {
-            for (const int block : {1, 2, 16, 39, 100}) {
-                choice.queryBlock = block;
-                choice.vectorBlock = 2 * block;
-                choice.depthBlock = block;
-                SCOPED_TRACE(describe(choice, 3));
-                ASSERT_TRUE(data.checkCanonical(data.run(choice, 3), expected));
-            }
-        }
-    }
+    checkBlocks(GetParam(), 77, 200, byteChoicesOf);
 }
 
 /// Sums of products of digits as large as they can be.

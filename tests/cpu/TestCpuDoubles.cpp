@@ -11,17 +11,10 @@
 #include "kernels/cpu/AllPairs.h"
 #include "kernels/cpu/CanonicalTypes.h"
 #include "tests/common/ExpectError.h"
-#include "tests/cpu/CpuHarness.h"
+#include "tests/cpu/ArithmeticCases.h"
 
 namespace faiss_bits::test {
 namespace {
-
-const cpu::Variant kPacked[] = {
-        cpu::Variant::Auto,
-        cpu::Variant::Buffered,
-        cpu::Variant::Var1,
-        cpu::Variant::Var5,
-        cpu::Variant::Var6};
 
 /// Choices of a variant that are forced to products in float64.
 std::vector<cpu::Choice> doubleChoicesOf(cpu::Variant variant) {
@@ -35,81 +28,24 @@ std::vector<cpu::Choice> doubleChoicesOf(cpu::Variant variant) {
 class CpuDoubles : public ::testing::TestWithParam<Metric> {
    protected:
     CpuCase newCase() const {
-        CpuCase c;
-        c.mode = SearchMode::Certified;
-        c.metric = GetParam();
-        return c;
+        return certifiedCase(GetParam());
     }
 };
 
 TEST_P(CpuDoubles, EveryPlaceOfEveryContents) {
-    int step = 0;
-    for (const Contents contents : kAllContents) {
-        for (const int64_t k : {1, 10, 100, 500}) {
-            CpuCase c = newCase();
-            c.contents = contents;
-            c.q = std::vector<int64_t>{3, 14, 1, 29}[step % 4];
-            c.n = k >= 100 ? 400 : 150;
-            c.d = std::vector<int>{5, 16, 1, 3, 17, 65, 8, 40}[step % 8];
-            c.k = k;
-            c.vectorGap = step % 3;
-            c.pickQueries = step % 4 == 1;
-            c.pickVectors = step % 3 == 1;
-            c.repeatVectors = step % 2;
-            c.seed = ++step;
-            const CpuData<float> data(c);
-            const CpuResult<float> expected = data.canonicalResult();
-            int threads = 1;
-            for (const cpu::Variant variant : kPacked) {
-                for (const cpu::Choice& choice : doubleChoicesOf(variant)) {
-                    SCOPED_TRACE(describe(choice, threads));
-                    ASSERT_TRUE(data.checkCanonical(
-                            data.run(choice, threads), expected));
-                    threads = threads % 4 + 1;
-                }
-            }
-        }
-    }
+    checkEveryContents(
+            GetParam(), {5, 16, 1, 3, 17, 65, 8, 40}, doubleChoicesOf);
 }
 
 TEST_P(CpuDoubles, EveryNumberOfDimensions) {
     for (int d = 1; d <= 130; d += d < 35 ? 1 : 13) {
-        CpuCase c = newCase();
-        c.contents = d % 3 ? Contents::Uniform : Contents::Far;
-        c.q = 2 + d % 25;
-        c.n = 200;
-        c.d = d;
-        c.seed = uint32_t(d);
-        const CpuData<float> data(c);
-        const CpuResult<float> expected = data.canonicalResult();
-        for (const cpu::Choice& choice :
-             doubleChoicesOf(cpu::Variant::Buffered)) {
-            SCOPED_TRACE(describe(choice, 1));
-            ASSERT_TRUE(data.checkCanonical(data.run(choice, 1), expected));
-        }
+        ASSERT_NO_FATAL_FAILURE(
+                checkDimensions(GetParam(), d, doubleChoicesOf));
     }
 }
 
 TEST_P(CpuDoubles, BlocksDoNotMatter) {
-    CpuCase c = newCase();
-    c.contents = Contents::Uniform;
-    c.q = 60;
-    c.n = 700;
-    c.d = 21;
-    c.k = 200;
-    const CpuData<float> data(c);
-    const CpuResult<float> expected = data.canonicalResult();
-    for (const cpu::Variant variant : kPacked) {
-        for (cpu::Choice choice : doubleChoicesOf(variant)) {
-            for (const int block : {1, 2, 16, 39, 100}) {
-                choice.queryBlock = block;
-                choice.vectorBlock = 2 * block;
-                choice.depthBlock = block;
-                SCOPED_TRACE(describe(choice, 3));
-                ASSERT_TRUE(data.checkCanonical(data.run(choice, 3), expected));
-            }
-        }
-    }
+    checkBlocks(GetParam(), 21, 200, doubleChoicesOf);
 }
 
 /// Distances that are in the middle of two float32, or the least more or less

@@ -34,25 +34,7 @@ TEST_P(CpuInt16, EveryNumberOfDimensions) {
 }
 
 TEST_P(CpuInt16, BlocksDoNotMatter) {
-    CpuCase c = newCase();
-    c.contents = Contents::Uniform;
-    c.q = 60;
-    c.n = 700;
-    c.d = 77;
-    c.k = 20;
-    const CpuData<float> data(c);
-    const CpuResult<float> expected = data.canonicalResult();
-    for (const cpu::Variant variant : kPacked) {
-        for (cpu::Choice choice : int16ChoicesOf(variant)) {
-            for (const int block : {1, 2, 16, 39, 100}) {
-                choice.queryBlock = block;
-                choice.vectorBlock = 2 * block;
-                choice.depthBlock = block;
-                SCOPED_TRACE(describe(choice, 3));
-                ASSERT_TRUE(data.checkCanonical(data.run(choice, 3), expected));
-            }
-        }
-    }
+    checkBlocks(GetParam(), 77, 20, int16ChoicesOf);
 }
 
 /// Searches for which it is chosen: whatever is chosen has the same bits.
