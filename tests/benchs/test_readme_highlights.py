@@ -260,3 +260,57 @@ def test_hard_searches():
            f"than 5 times as long as a plain search, {max(every):.1f} at most; by L2 "
            f"and inner product {beyond(products)} of {len(products)}, "
            f"{max(products):.1f} at most (H100)", "README.md")
+
+
+def by_cell(path, *key):
+    """{values of key: {method: row}} of the rows that have a time."""
+    found = {}
+    for row in rows(path):
+        if row["ms"] is not None:
+            at = tuple(row.get(name, "uniform") for name in key)
+            found.setdefault(at, {})[row["method"]] = row
+    return found
+
+
+def test_rivals_of_flat_search():
+    cells = by_cell("h200/flat_rivals.json", "metric", "data", "q", "k")
+    own = ("faiss_bits", "faiss_bits_plain", "faiss_bits_fast", "faiss_bits_fp32")
+    ratios = [row["ms"] / methods[OURS]["ms"] for methods in cells.values()
+              for name, row in methods.items() if name not in own]
+    expect(f"in {len(cells)} cells of uniform vectors", "docs/design/flat.md")
+    expect(f"takes {min(ratios):.2f} times as long (one query, k = 10) or more",
+           "docs/design/flat.md")
+    one = cells["L2", "uniform", 1, 10]
+    assert one["flashlib_bf16"]["ms"] / one[OURS]["ms"] == min(ratios) > 1
+
+    def recall(*names):
+        return min(row["recall"] for methods in cells.values()
+                   for name, row in methods.items()
+                   if name in names and "recall" in row)
+
+    expect(f"FlashLib finds {100 * recall('flashlib_fp32', 'flashlib_bf16'):.1f} to "
+           f"100% of the neighbours, torch in TF32 {100 * recall('torch_tf32'):.1f} to "
+           "100%, the others all", "docs/design/flat.md")
+    assert recall("faiss_flat", "torch_fp32", "cuvs", OURS) == 1
+    many = cells["L2", "uniform", 10240, 10][OURS]["ms"]
+    expect(f"10,240 queries among 2^20 x 128 take {many:.2f} ms, one takes "
+           f"{one[OURS]['ms']:.3f} ms (H200, L2, k = 10", "docs/using.md")
+    expect(f"and {many:.2f} ms exactly", "docs/using.md")
+
+
+def test_rivals_of_lists():
+    cells = by_cell("h200/ivf_rivals_9a46980.json", "q", "nprobe", "k")
+    least = {}
+    for name in ("faiss", "cuvs"):
+        ratios = [methods[name]["ms"] / methods[OURS]["ms"]
+                  for methods in cells.values()]
+        least[name] = f"{min(ratios):.2f} to {max(ratios):.1f}"
+        assert len(ratios) == 24 and min(ratios) > 1
+    expect(f"{least['faiss']} times as fast as FAISS and {least['cuvs']} times as "
+           "cuVS", "docs/design/ivf.md")
+    for (q, nprobe, k), methods in cells.items():
+        if k == 10:
+            columns = (f"{methods[name]['ms']:.3g} ({methods[name]['recall']:.3f})"
+                       for name in (OURS, "faiss", "cuvs"))
+            expect(f"| {q:,} | {nprobe} | " + " | ".join(columns) + " |",
+                   "docs/design/ivf.md")
