@@ -71,10 +71,11 @@ struct IvfEstimates {
             if (threadIdx.x == 0) {
                 shared.slacks[turn ^ 1] = 0;
             }
-            if (hasNext) {
-                lookUp(order, item + gridDim.x, items, turn ^ 1);
-            }
-            runItem(shared.works[turn], shared.works[turn ^ 1]);
+            runItem(shared.works[turn], shared.works[turn ^ 1], [&] {
+                if (hasNext) {
+                    lookUp(order, item + gridDim.x, items, turn ^ 1);
+                }
+            });
             turn ^= 1;
         }
         if constexpr (kAppend) {
@@ -97,10 +98,14 @@ struct IvfEstimates {
         }
     }
 
-    /// Its first tile of queries is on its way; next: behind a barrier.
+    /// Its first tile of queries is on its way; next: behind a barrier before
+    /// which lookUpNext() is called, which takes as long as several reads one
+    /// after another: what can be is on its way then.
+    template <class LookUpNext>
     __device__ __forceinline__ void runItem(
             const IvfWork& work,
-            const IvfWork& next) {
+            const IvfWork& next,
+            const LookUpNext& lookUpNext) {
         const Vectors vectors(params);
         TilePlace place = work.place;
         place.first += threadIdx.x / kWarpSize * Shape::kWarpVectors;
@@ -118,24 +123,30 @@ struct IvfEstimates {
         const ListTables<Vectors> listTables(vectors, work.place, params);
         if constexpr (Shape::kIsWhole) {
             const Shared tables(shared.tables);
-            tables.read(listTables);
-            __syncthreads();
-            run(vectors, work, next, place, numVectors, tables);
+            run(vectors, work, next, place, numVectors, tables, [&] {
+                lookUpNext();
+                tables.read(listTables);
+                __syncthreads();
+            });
         } else {
-            __syncthreads();
-            run(vectors, work, next, place, numVectors, listTables);
+            run(vectors, work, next, place, numVectors, listTables, [&] {
+                lookUpNext();
+                __syncthreads();
+            });
         }
     }
 
-    /// Of a warp's vectors, numVectors from place.first on.
-    template <class Tables>
+    /// Of a warp's vectors, numVectors from place.first on. makeReady(): behind
+    /// it tables and `next` are there.
+    template <class Tables, class MakeReady>
     __device__ __forceinline__ void run(
             const Vectors& vectors,
             const IvfWork& work,
             const IvfWork& next,
             const TilePlace& place,
             int numVectors,
-            const Tables& tables) {
+            const Tables& tables,
+            const MakeReady& makeReady) {
         const bool isLower = kAppend || params.isLower;
         if constexpr (Shape::kIsWhole) {
             // No tile of this item is there yet.
@@ -148,8 +159,10 @@ struct IvfEstimates {
                     params,
                     isLower,
                     tables,
-                    reinterpret_cast<float*>(shared.queries.halves));
+                    reinterpret_cast<float*>(shared.queries.halves),
+                    makeReady);
         } else {
+            makeReady();
             fragments.measure(
                     vectors, place, numVectors, params, isLower, tables);
         }
