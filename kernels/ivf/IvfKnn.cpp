@@ -9,6 +9,7 @@
 #include "kernels/ivf/IvfChoice.h"
 #include "kernels/ivf/IvfDirect.h"
 #include "kernels/ivf/IvfDistances.h"
+#include "kernels/ivf/IvfFewEstimates.h"
 #include "kernels/ivf/IvfScratch.h"
 #include "kernels/ivf/WithCoding.h"
 
@@ -127,9 +128,7 @@ class IvfRows {
         const bool isWhole = rows == plan_.rowsAtATime;
         beginIvfEstimates(params, p_.metric);
         params.lastProbe = params.nearProbes;
-        launchIvfPairs(params, kIvfItemQueries, kIvfEstimateVectors, stream_);
-        launchIvfEstimates<kMetric, kCoding>(
-                params, false, multiprocessors, stream_);
+        writeBounds<kMetric, kCoding>(params);
         const bool chooses = choosesIvf(plan_, p_);
         if (!params.isLower) {
             findLimits(params, isWhole);
@@ -175,6 +174,24 @@ class IvfRows {
                 p_.device.blockSharedBytes,
                 multiprocessors,
                 stream_);
+    }
+
+    /// Bounds of the first lastProbe lists.
+    template <Metric kMetric, ListCoding kCoding>
+    void writeBounds(const IvfParams& params) const {
+        const int multiprocessors = p_.device.multiprocessors;
+        if constexpr (hasIvfFewEstimates(kCoding)) {
+            if (takesIvfFewEstimates(params)) {
+                launchIvfPairs(
+                        params, kIvfFewQueries, kIvfFewVectors, stream_);
+                launchIvfFewEstimates<kMetric, kCoding>(
+                        params, multiprocessors, stream_);
+                return;
+            }
+        }
+        launchIvfPairs(params, kIvfItemQueries, kIvfEstimateVectors, stream_);
+        launchIvfEstimates<kMetric, kCoding>(
+                params, false, multiprocessors, stream_);
     }
 
     /// Of what is found: the k-th of the upper bounds of near lists, or a key
