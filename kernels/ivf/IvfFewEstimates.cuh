@@ -49,7 +49,8 @@ struct IvfFewEstimates {
     using Order = IvfTileOrder<kIvfFewQueries, kIvfFewVectors>;
     using Tables = IvfFewTables<Vectors, Shape::kDepth>;
     using Queries = IvfFewTile<kMetric, Shape>;
-    using Products = IvfEstimateProducts<kMetric, Queries, IvfFewVectorTerms, 2>;
+    using Products =
+            IvfEstimateProducts<kMetric, Queries, IvfFewVectorTerms, 2>;
 
     struct WarpStorage {
         typename Queries::SharedStorage queries;
@@ -67,9 +68,8 @@ struct IvfFewEstimates {
     IvfFewVectorTerms vectors;
     Products products;
 
-    __device__ __forceinline__ IvfFewEstimates(
-            SharedStorage& shared,
-            const IvfParams& params)
+    __device__ __forceinline__
+    IvfFewEstimates(SharedStorage& shared, const IvfParams& params)
             : shared(shared),
               params(params),
               queries{ofWarp(shared).queries, params},
@@ -82,8 +82,8 @@ struct IvfFewEstimates {
         const Order order{params};
         const uint32_t tiles = order.numTiles();
         const uint32_t step = gridDim.x * Shape::kWarps;
-        for (uint32_t tile = blockIdx.x * Shape::kWarps +
-                     threadIdx.x / kWarpSize;
+        for (uint32_t tile =
+                     blockIdx.x * Shape::kWarps + threadIdx.x / kWarpSize;
              tile < tiles;
              tile += step) {
             runTile(order.workOf(tile, tiles));
@@ -129,8 +129,8 @@ struct IvfFewEstimates {
     __device__ __forceinline__ void runTile(const IvfWork& work) {
         const Vectors list(params);
         tables.read(ListTables<Vectors>(list, work.place, params));
-        const int numRows = int(
-                min(work.place.numRows, uint32_t(Shape::kQueries)));
+        const int numRows =
+                int(min(work.place.numRows, uint32_t(Shape::kQueries)));
         queries.look(work, numRows);
         __syncwarp();
         queries.convert(numRows, tables);
@@ -256,8 +256,7 @@ struct IvfFewEstimates {
         float4 values4[4];
         decode(blocks, raw, offset, [&](int i, const float4& r) {
             Reads::addSquares(squares, r);
-            values4[i] = {
-                    r.x * scale, r.y * scale, r.z * scale, r.w * scale};
+            values4[i] = {r.x * scale, r.y * scale, r.z * scale, r.w * scale};
         });
         uint32_t values[2][4];
 #pragma unroll

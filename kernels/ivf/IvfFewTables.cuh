@@ -129,9 +129,8 @@ struct IvfFewTile {
         const int q = lane / 16 * 8 + lane % 8;
         loadFragments(
                 b,
-                uint32_t(__cvta_generic_to_shared(
-                        &shared.halves[q]
-                                      [pieceOf(q, 2 * step + lane / 8 % 2)])));
+                uint32_t(__cvta_generic_to_shared(&shared.halves[q][pieceOf(
+                        q, 2 * step + lane / 8 % 2)])));
     }
 
     /// The rows have pairs of this width, with vectors of such slack.
