@@ -1,33 +1,27 @@
 #include "kernels/ivf/IvfFewEstimates.h"
 
 #include "kernels/ivf/IvfEstimateShape.h"
-#include "kernels/ivf/ListCodes.h"
+#include "kernels/ivf/IvfTimes.h"
 
 namespace faiss_bits {
 
 namespace {
 
-/// Of a list, on average, up to which a warp reads it for 16 of them at a time.
+/// Of a list, on average, up to which a warp reads it for 16 of them at a time:
+/// with 8 it took less time, with 32 this was not tried.
 constexpr int64_t kMostQueries = 16;
-
-/// Their codebook lies in shared memory.
-bool areLookedUpInBlocks(const IvfLists& lists) {
-    const int dims = lists.d / lists.decoding.numParts;
-    const auto areOf = [&](int blockDims) {
-        return areInBlocksOf(blockDims, lists.decoding.partBits, lists.d, dims);
-    };
-    return areOf(4) || areOf(2);
-}
 
 } // namespace
 
 bool takesIvfFewEstimates(const IvfParams& params) {
     const IvfLists& lists = params.lists;
+    // A codebook lies in shared memory.
     return hasIvfFewEstimates(lists.coding) &&
             params.d <= IvfEstimateShape<true>::kDepth &&
             int64_t(params.rows) * params.lastProbe <=
             kMostQueries * lists.numLists &&
-            (lists.coding != ListCoding::Product || areLookedUpInBlocks(lists));
+            (lists.coding != ListCoding::Product ||
+             ivf_times::areDecodedInBlocks(lists));
 }
 
 } // namespace faiss_bits
