@@ -83,20 +83,21 @@ HostResults::HostResults(
           stream_(stream),
           memory_(device.resultPool, bytesOnDevice(count), stream),
           carrier_(new HostCarrier(HostCarrier::deviceOfThread())) {
+    if (bytes_() <= kMostAtOnce) {
+        return;
+    }
     if (bytes_() <= HostCarrier::kMostTogether) {
-        if (bytes_() > kMostAtOnce) {
-            const char* const landing = carrier_->landing();
-            crew_.emplace(
-                    landing,
-                    std::vector<HostCrew::Array>{
-                            {reinterpret_cast<char*>(distances),
-                             landing,
-                             count * sizeof(float)},
-                            {reinterpret_cast<char*>(ids),
-                             landing + idsAt(count),
-                             count * sizeof(idx_t)}},
-                    helpersFor(bytes_()));
-        }
+        const char* const landing = carrier_->landing();
+        crew_.emplace(
+                landing,
+                std::vector<HostCrew::Array>{
+                        {reinterpret_cast<char*>(distances),
+                         landing,
+                         count * sizeof(float)},
+                        {reinterpret_cast<char*>(ids),
+                         landing + idsAt(count),
+                         count * sizeof(idx_t)}},
+                helpersFor(bytes_()));
         outer_ = current_;
         current_ = this;
         return;
@@ -121,12 +122,8 @@ HostResults::HostResults(
 }
 
 HostResults::~HostResults() {
-    if (bytes_() <= HostCarrier::kMostTogether) {
+    if (crew_) {
         current_ = outer_;
-    }
-    if (isUnderWay_) {
-        // The next search gets the pinned memory.
-        (void)cudaStreamSynchronize(stream_);
     }
     if (!helper_.valid()) {
         return;
@@ -142,28 +139,9 @@ HostResults::~HostResults() {
 
 thread_local HostResults* HostResults::current_ = nullptr;
 
-HostResults* HostResults::currentOf(const float* distances) {
-    return current_ && current_->distances() == distances ? current_ : nullptr;
-}
-
 void HostResults::isUnderWay(const float* distances) {
-    HostResults* const results = currentOf(distances);
-    if (results && results->crew_) {
-        results->crew_->start();
-    }
-}
-
-void HostResults::isEnqueued(const float* distances, size_t count) {
-    HostResults* const results = currentOf(distances);
-    if (results && results->count_ == count) {
-        results->leave_();
-    }
-    isUnderWay(distances);
-}
-
-void HostResults::isChanged(const float* distances) {
-    if (HostResults* const results = currentOf(distances)) {
-        results->hasLeft_ = false;
+    if (current_ && current_->distances() == distances) {
+        current_->crew_->start();
     }
 }
 
@@ -181,62 +159,37 @@ size_t HostResults::bytes_() const {
 }
 
 void HostResults::goHome() {
-    if (!pieces_.empty()) {
-        BITS_CUDA_CHECK(cudaEventRecord(carrier_->searched(), stream_));
-        mayCopy_.set_value(true);
-        copyPieces_(*carrier_);
-        if (helper_.valid()) {
-            helper_.get();
+    if (crew_) {
+        try {
+            landTogether_();
+        } catch (...) {
+            // Some may still be on its way to memory of another search.
+            (void)cudaStreamSynchronize(stream_);
+            throw;
         }
         return;
     }
-    if (!hasLeft_) {
-        leave_();
-    }
-    if (crew_) {
-        landTogether_();
-    } else {
+    if (pieces_.empty()) {
         copyAtOnce_();
+        return;
     }
-    isUnderWay_ = false;
-}
-
-/// To pinned memory, behind all that is enqueued.
-void HostResults::leave_() {
-    const size_t bytes = bytesOnDevice(count_);
-    const auto* from = static_cast<const char*>(memory_.data());
-    isUnderWay_ = true;
-    if (crew_) {
-        const size_t chunk = chunkBytes_();
-        int number = 0;
-        for (size_t at = 0; at < bytes; at += chunk, ++number) {
-            BITS_CUDA_CHECK(cudaMemcpyAsync(
-                    carrier_->landing() + at,
-                    from + at,
-                    std::min(chunk, bytes - at),
-                    cudaMemcpyDeviceToHost,
-                    stream_));
-            BITS_CUDA_CHECK(cudaEventRecord(carrier_->landed(number), stream_));
-        }
-    } else {
-        static_assert(kMostAtOnce + WorkspaceSlices::kAlignment <= kPieceBytes);
-        BITS_CUDA_CHECK(cudaMemcpyAsync(
-                carrier_->pinned(0),
-                from,
-                bytes,
-                cudaMemcpyDeviceToHost,
-                stream_));
+    BITS_CUDA_CHECK(cudaEventRecord(carrier_->searched(), stream_));
+    mayCopy_.set_value(true);
+    copyPieces_(*carrier_);
+    if (helper_.valid()) {
+        helper_.get();
     }
-    hasLeft_ = true;
-}
-
-size_t HostResults::chunkBytes_() const {
-    return WorkspaceSlices::roundUp(std::max(
-            (bytesOnDevice(count_) + kChunks - 1) / kChunks, kLeastChunk));
 }
 
 void HostResults::copyAtOnce_() {
+    static_assert(kMostAtOnce + WorkspaceSlices::kAlignment <= kPieceBytes);
     const char* pinned = carrier_->pinned(0);
+    BITS_CUDA_CHECK(cudaMemcpyAsync(
+            carrier_->pinned(0),
+            memory_.data(),
+            bytesOnDevice(count_),
+            cudaMemcpyDeviceToHost,
+            stream_));
     BITS_CUDA_CHECK(cudaStreamSynchronize(stream_));
     std::memcpy(hostDistances_, pinned, count_ * sizeof(float));
     std::memcpy(hostIds_, pinned + idsAt(count_), count_ * sizeof(idx_t));
@@ -244,11 +197,23 @@ void HostResults::copyAtOnce_() {
 
 void HostResults::landTogether_() {
     const size_t bytes = bytesOnDevice(count_);
+    const size_t chunk = WorkspaceSlices::roundUp(
+            std::max((bytes + kChunks - 1) / kChunks, kLeastChunk));
+    char* const landing = carrier_->landing();
+    int chunks = 0;
+    for (size_t at = 0; at < bytes; at += chunk, ++chunks) {
+        BITS_CUDA_CHECK(cudaMemcpyAsync(
+                landing + at,
+                static_cast<const char*>(memory_.data()) + at,
+                std::min(chunk, bytes - at),
+                cudaMemcpyDeviceToHost,
+                stream_));
+        BITS_CUDA_CHECK(cudaEventRecord(carrier_->landed(chunks), stream_));
+    }
     crew_->start();
-    int number = 0;
-    for (size_t at = 0; at < bytes; at += chunkBytes_(), ++number) {
-        BITS_CUDA_CHECK(cudaEventSynchronize(carrier_->landed(number)));
-        crew_->arrived(std::min(at + chunkBytes_(), bytes));
+    for (int i = 0; i < chunks; ++i) {
+        BITS_CUDA_CHECK(cudaEventSynchronize(carrier_->landed(i)));
+        crew_->arrived(std::min(size_t(i + 1) * chunk, bytes));
     }
     crew_->finish();
 }

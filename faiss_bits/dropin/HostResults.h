@@ -66,13 +66,6 @@ class HostResults {
     /// get ready. It may be left out.
     static void isUnderWay(const float* distances);
 
-    /// Likewise, where what is enqueued writes all of the results, `count` of
-    /// them, and nothing later on the stream changes them: they leave for the
-    /// host at once, so that the host, which may wait for something else of the
-    /// search, finds them there. isChanged(): something does change them.
-    static void isEnqueued(const float* distances, size_t count);
-    static void isChanged(const float* distances);
-
    private:
     /// Bytes that lie together on both sides.
     struct Piece {
@@ -87,9 +80,6 @@ class HostResults {
     size_t bytes_() const;
     void copyAtOnce_();
     void landTogether_();
-    static HostResults* currentOf(const float* distances);
-    void leave_();
-    size_t chunkBytes_() const;
     void cut_(void* to, const void* from, size_t bytes);
     void help_(int number, int threads, std::shared_future<bool> mayCopy);
     void makePages_(int number, int threads);
@@ -105,14 +95,10 @@ class HostResults {
     const Scratch memory_;
     const std::unique_ptr<HostCarrier> carrier_; // of the thread that searches
 
-    // Of results that are one copy, or land together.
-    bool hasLeft_ = false;         // as they are now
-    bool isUnderWay_ = false;      // something is on its way to pinned memory
+    // Of results that land together.
+    std::optional<HostCrew> crew_;
     HostResults* outer_ = nullptr; // of this thread, of a search around this
     static thread_local HostResults* current_;
-
-    // Of those that land together.
-    std::optional<HostCrew> crew_;
 
     // Of results that are cut into pieces.
     std::vector<Piece> pieces_;

@@ -243,39 +243,9 @@ void run(
             [&] {
                 // Before the host waits; again where some were searched again.
                 dropWorst(results, stream);
-                if (r.lists.idKind == ListIds::Places) {
-                    // FAISS puts the ids in their place.
-                    HostResults::isUnderWay(r.outDistances);
-                } else {
-                    HostResults::isEnqueued(
-                            r.outDistances, size_t(r.numQueries) * r.k);
-                }
+                HostResults::isUnderWay(r.outDistances);
             });
 }
-
-/// Results that are on their way to the host are not what they will be, unless
-/// the search ends well.
-class Outcome {
-   public:
-    explicit Outcome(const float* distances) : distances_(distances) {
-        HostResults::isChanged(distances_);
-    }
-    ~Outcome() {
-        if (!isGood_) {
-            HostResults::isChanged(distances_);
-        }
-    }
-    Outcome(const Outcome&) = delete;
-    Outcome& operator=(const Outcome&) = delete;
-
-    void isGood() {
-        isGood_ = true;
-    }
-
-   private:
-    const float* const distances_;
-    bool isGood_ = false;
-};
 
 /// A search that is enqueued before the lengths are known: that they are as
 /// they were is found out on the way, and the host waits once, at the end.
@@ -358,10 +328,8 @@ std::string searchLists(const ListRequest& r, cudaStream_t stream) {
         return "searches of residuals in lists that are too many";
     }
     const ListProbes probes{r.lists, r.probes, r.numQueries, r.nprobe};
-    Outcome outcome(r.outDistances);
     const std::shared_ptr<KnownLengths> known = knownLengthsOf(r.lists);
     if (known && searchKnownLists(r, problem, probes, *known, stream)) {
-        outcome.isGood();
         return "";
     }
     const ListLengths lengths =
@@ -381,7 +349,6 @@ std::string searchLists(const ListRequest& r, cudaStream_t stream) {
         return leftOfPlan;
     }
     run(r, search, nullptr, stream);
-    outcome.isGood();
     return "";
 }
 

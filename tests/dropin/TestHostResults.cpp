@@ -91,10 +91,7 @@ class FakeSearch {
     }
 
     void enqueueTo(const HostResults& results) const {
-        enqueueTo(results, stream_);
-    }
-    void enqueueTo(const HostResults& results, cudaStream_t stream) const {
-        enqueue(stream,
+        enqueue(stream_,
                 [count = count_,
                  seed = seed_,
                  distances = results.distances(),
@@ -104,11 +101,6 @@ class FakeSearch {
                         ids[i] = idOf(i, seed);
                     }
                 });
-    }
-
-    /// What is no result yet.
-    void enqueueOthersTo(const HostResults& results) const {
-        FakeSearch(count_, seed_ + 100).enqueueTo(results, stream_);
     }
 
     void expectResults() const {
@@ -210,60 +202,6 @@ TEST(HostResults, SearchesTellThatTheyRun) {
         HostResults::isUnderWay(results->distances());
         results->goHome();
         outer.expectResults();
-    }
-    finishAll();
-}
-
-// They leave before the search ends, and again where that changes them.
-TEST(HostResults, TheyMayLeaveAtOnce) {
-    for (Schedule schedule :
-         {Schedule::Lazy, Schedule::Eager, Schedule::Random}) {
-        SCOPED_TRACE(int(schedule));
-        setSchedule(schedule);
-        for (size_t count : kCounts) {
-            SCOPED_TRACE(testing::Message() << "count=" << count);
-            for (int changes = 0; changes < 4; ++changes) {
-                FakeSearch search(count, changes);
-                const auto results = search.begin();
-                search.enqueueOthersTo(*results);
-                HostResults::isEnqueued(results->distances(), count);
-                HostResults::isEnqueued(nullptr, count);
-                // Of a part of the results: nothing leaves.
-                HostResults::isEnqueued(results->distances(), count + 1);
-                if (changes == 1) { // told by whoever changed them
-                    HostResults::isChanged(results->distances());
-                }
-                search.enqueueTo(*results);
-                if (changes != 1) { // or leave again
-                    HostResults::isEnqueued(results->distances(), count);
-                }
-                if (changes == 3) { // they were the right ones
-                    HostResults::isChanged(results->distances());
-                }
-                results->goHome();
-                search.expectResults();
-            }
-        }
-    }
-    finishAll();
-}
-
-// The search has thrown behind that: the pinned memory is the next one's when
-// nothing comes there any more.
-TEST(HostResults, WhatHasLeftDoesNotComeLater) {
-    setSchedule(Schedule::Lazy);
-    for (size_t count : {size_t(7), size_t(131073)}) {
-        {
-            FakeSearch thrown(count, 1);
-            const auto results = thrown.begin();
-            thrown.enqueueTo(*results);
-            HostResults::isEnqueued(results->distances(), count);
-        }
-        FakeSearch search(count, 2);
-        const auto results = search.begin();
-        search.enqueueTo(*results);
-        results->goHome();
-        search.expectResults();
     }
     finishAll();
 }
