@@ -71,11 +71,10 @@ struct IvfEstimates {
             if (threadIdx.x == 0) {
                 shared.slacks[turn ^ 1] = 0;
             }
-            runItem(shared.works[turn], shared.works[turn ^ 1], [&] {
-                if (hasNext) {
-                    lookUp(order, item + gridDim.x, items, turn ^ 1);
-                }
-            });
+            if (hasNext) {
+                lookUp(order, item + gridDim.x, items, turn ^ 1);
+            }
+            runItem(shared.works[turn], shared.works[turn ^ 1]);
             turn ^= 1;
         }
         if constexpr (kAppend) {
@@ -98,14 +97,10 @@ struct IvfEstimates {
         }
     }
 
-    /// Its first tile of queries is on its way; next: behind a barrier before
-    /// which lookUpNext() is called, which takes as long as several reads one
-    /// after another: what can be is on its way then.
-    template <class LookUpNext>
+    /// Its first tile of queries is on its way; next: behind a barrier.
     __device__ __forceinline__ void runItem(
             const IvfWork& work,
-            const IvfWork& next,
-            const LookUpNext& lookUpNext) {
+            const IvfWork& next) {
         const Vectors vectors(params);
         TilePlace place = work.place;
         place.first += threadIdx.x / kWarpSize * Shape::kWarpVectors;
@@ -123,30 +118,24 @@ struct IvfEstimates {
         const ListTables<Vectors> listTables(vectors, work.place, params);
         if constexpr (Shape::kIsWhole) {
             const Shared tables(shared.tables);
-            run(vectors, work, next, place, numVectors, tables, [&] {
-                lookUpNext();
-                tables.read(listTables);
-                __syncthreads();
-            });
+            tables.read(listTables);
+            __syncthreads();
+            run(vectors, work, next, place, numVectors, tables);
         } else {
-            run(vectors, work, next, place, numVectors, listTables, [&] {
-                lookUpNext();
-                __syncthreads();
-            });
+            __syncthreads();
+            run(vectors, work, next, place, numVectors, listTables);
         }
     }
 
-    /// Of a warp's vectors, numVectors from place.first on. makeReady(): behind
-    /// it tables and `next` are there.
-    template <class Tables, class MakeReady>
+    /// Of a warp's vectors, numVectors from place.first on.
+    template <class Tables>
     __device__ __forceinline__ void run(
             const Vectors& vectors,
             const IvfWork& work,
             const IvfWork& next,
             const TilePlace& place,
             int numVectors,
-            const Tables& tables,
-            const MakeReady& makeReady) {
+            const Tables& tables) {
         const bool isLower = kAppend || params.isLower;
         if constexpr (Shape::kIsWhole) {
             // No tile of this item is there yet.
@@ -159,10 +148,8 @@ struct IvfEstimates {
                     params,
                     isLower,
                     tables,
-                    reinterpret_cast<float*>(shared.queries.halves),
-                    makeReady);
+                    reinterpret_cast<float*>(shared.queries.halves));
         } else {
-            makeReady();
             fragments.measure(
                     vectors, place, numVectors, params, isLower, tables);
         }

@@ -5,8 +5,6 @@
 /// lane reads the four together (ListBlocks.cuh).
 #pragma once
 
-#include <type_traits>
-
 #include "kernels/device/MmaFloat16.cuh"
 #include "kernels/ivf/IvfEstimateTerms.cuh"
 #include "kernels/ivf/IvfVectorReads.cuh"
@@ -36,9 +34,7 @@ struct IvfVectorFragments : IvfVectorReads {
 
     /// All components, of no more than kDepth, with their terms. All threads of
     /// the block call it, of one list, behind a barrier; slices: kSlicesBytes.
-    /// makeReady(): called once, with what is read first on its way; behind it
-    /// the tables are there, and it ends with a barrier.
-    template <class Tables, class MakeReady>
+    template <class Tables>
     __device__ __forceinline__ void loadWhole(
             const Vectors& vectors,
             const TilePlace& place,
@@ -46,8 +42,7 @@ struct IvfVectorFragments : IvfVectorReads {
             const IvfParams& params,
             bool isLower,
             const Tables& tables,
-            float* slices,
-            const MakeReady& makeReady) {
+            float* slices) {
         withBlocks(
                 vectors,
                 place,
@@ -62,8 +57,7 @@ struct IvfVectorFragments : IvfVectorReads {
                             params,
                             isLower,
                             tables,
-                            slices,
-                            makeReady);
+                            slices);
                 });
     }
 
@@ -114,72 +108,43 @@ struct IvfVectorFragments : IvfVectorReads {
                 params,
                 begin + component(),
                 [&](const auto& blocks) {
-                    Ahead<std::remove_cvref_t<decltype(blocks)>> ahead;
-                    readAhead(blocks, numVectors, ahead);
-                    loadPart<false>(
-                            blocks, numVectors, begin, tables, squares, ahead);
+                    loadPart<false>(blocks, numVectors, begin, tables, squares);
                 });
     }
 
    private:
-    /// Blocks that are read at a time.
     template <class Blocks>
     static constexpr int kAhead = kSteps < kWordsAhead<Blocks> / Blocks::kWords
             ? kSteps
             : kWordsAhead<Blocks> / Blocks::kWords;
 
-    /// All but the last of them, from the first on.
-    template <class Blocks>
-    struct Ahead {
-        typename Blocks::Raw raws[kAhead<Blocks> > 1 ? kAhead<Blocks> - 1 : 1];
-    };
-    template <class Blocks>
-    __device__ __forceinline__ static void readAhead(
-            const Blocks& blocks,
-            int numVectors,
-            Ahead<Blocks>& ahead) {
-#pragma unroll
-        for (int s = 0; s < kAhead<Blocks> - 1; ++s) {
-            ahead.raws[s] = readOf(blocks, s * 16, numVectors);
-        }
-    }
-
-    template <class Blocks, class Tables, class MakeReady>
+    template <class Blocks, class Tables>
     __device__ __forceinline__ void loadWhole(
             const Blocks& blocks,
             int numVectors,
             const IvfParams& params,
             bool isLower,
             const Tables& tables,
-            float* slices,
-            const MakeReady& makeReady) {
+            float* slices) {
         // A scale from some of the components; where it does not suit all, they
         // are read again.
         const int middle = (params.d + 15) / 16 / 2 * 16;
         float squares[4] = {};
-        const auto sample = readOf(blocks, middle, numVectors);
-        Ahead<Blocks> ahead;
-        readAhead(blocks, numVectors, ahead);
-        makeReady();
-        const auto addSample = [&](const auto&... slice) {
-            decode(
-                    blocks,
-                    sample,
-                    middle,
-                    middle + component(),
-                    tables,
-                    [&](int, const float4& r) { addSquares(squares, r); },
-                    slice...);
-        };
         if constexpr (kHasSlices<Blocks>) {
             float* second = slices + Blocks::kSliceFloats;
             blocks.copySlice(middle, params.d, second);
             blocks.copySlice(0, params.d, slices);
             asm volatile("cp.async.wait_group 1;" ::: "memory");
             __syncthreads();
-            addSample(static_cast<const float*>(second));
+            addSquares(
+                    blocks,
+                    middle,
+                    numVectors,
+                    tables,
+                    squares,
+                    static_cast<const float*>(second));
         } else {
-            addSample();
+            addSquares(blocks, middle, numVectors, tables, squares);
         }
         scale = ivf_estimate::scaleOf(
                 ivf_estimate::kSampledSquares * float(params.d) *
@@ -195,15 +160,9 @@ struct IvfVectorFragments : IvfVectorReads {
                 Blocks now = blocks;
                 asm volatile("" : "+r"(now.first));
                 loadInSlices(
-                        now,
-                        numVectors,
-                        params.d,
-                        tables,
-                        squares,
-                        slices,
-                        ahead);
+                        now, numVectors, params.d, tables, squares, slices);
             } else {
-                loadPart<true>(blocks, numVectors, 0, tables, squares, ahead);
+                loadPart<true>(blocks, numVectors, 0, tables, squares);
             }
             const float greatest = greatestOf(squares, numVectors);
             const float suited = ivf_estimate::scaleOf(greatest);
@@ -217,7 +176,6 @@ struct IvfVectorFragments : IvfVectorReads {
             if (kHasSlices<Blocks> ? !__syncthreads_or(!isSuited) : isSuited) {
                 return;
             }
-            readAhead(blocks, numVectors, ahead);
             if constexpr (kHasSlices<Blocks>) {
                 blocks.copySlice(0, params.d, slices);
             }
@@ -261,31 +219,28 @@ struct IvfVectorFragments : IvfVectorReads {
             int d,
             const Tables& tables,
             float (&squares)[4],
-            float* slices,
-            const Ahead<Blocks>& ahead) {
+            float* slices) {
         static_assert(Blocks::kSliceDims == 16); // a step
         static_assert(2 * sizeof(float) * Blocks::kSliceFloats == kSlicesBytes);
-        loadPart<true>(
-                blocks, numVectors, 0, tables, squares, ahead, [&](int s) {
-                    if (s * 16 < d) {
-                        asm volatile("cp.async.wait_group 0;" ::: "memory");
-                        // All have it, and have read the one before.
-                        __syncthreads();
-                        if ((s + 1) * 16 < d) {
-                            blocks.copySlice(
-                                    (s + 1) * 16,
-                                    d,
-                                    slices +
-                                            (s + 1) % 2 * Blocks::kSliceFloats);
-                        }
-                    }
-                    return static_cast<const float*>(
-                            slices + s % 2 * Blocks::kSliceFloats);
-                });
+        loadPart<true>(blocks, numVectors, 0, tables, squares, [&](int s) {
+            if (s * 16 < d) {
+                asm volatile("cp.async.wait_group 0;" ::: "memory");
+                // All have it, and have read the one before.
+                __syncthreads();
+                if ((s + 1) * 16 < d) {
+                    blocks.copySlice(
+                            (s + 1) * 16,
+                            d,
+                            slices + (s + 1) % 2 * Blocks::kSliceFloats);
+                }
+            }
+            return static_cast<const float*>(
+                    slices + s % 2 * Blocks::kSliceFloats);
+        });
     }
 
-    /// Components `begin` and on, where blocks begin. ahead: what is on its
-    /// way. sliceOf(s): nothing, or the slice of step s, which is there then.
+    /// Components `begin` and on, where blocks begin. sliceOf(s): nothing, or
+    /// the slice of step s, which is there then.
     template <bool kSums, class Blocks, class Tables, class... SliceOf>
     __device__ __forceinline__ void loadPart(
             const Blocks& blocks,
@@ -293,13 +248,12 @@ struct IvfVectorFragments : IvfVectorReads {
             int begin,
             const Tables& tables,
             float (&squares)[4],
-            const Ahead<Blocks>& ahead,
             const SliceOf&... sliceOf) {
         constexpr int kAtOnce = kAhead<Blocks>;
         typename Blocks::Raw raws[kAtOnce];
 #pragma unroll
         for (int s = 0; s < kAtOnce - 1; ++s) {
-            raws[s] = ahead.raws[s];
+            raws[s] = readOf(blocks, s * 16, numVectors);
         }
 #pragma unroll
         for (int s = 0; s < kSteps; ++s) {
