@@ -4,13 +4,12 @@
 
 #include <algorithm>
 #include <cstring>
-#include <map>
-#include <mutex>
 #include <system_error>
 #include <thread>
 #include <utility>
 
 #include "faiss_bits/common/HostParts.h"
+#include "faiss_bits/dropin/HostCarrier.h"
 #include "kernels/common/CudaCheck.h"
 #include "kernels/common/Workspace.h"
 
@@ -21,23 +20,39 @@ namespace {
 using faiss_bits::gpu::detail::makePages;
 using faiss_bits::gpu::detail::wantLargePages;
 
-/// Up to here one copy of both arrays takes less than to have pieces follow
-/// each other. Not tuned.
-constexpr size_t kMostAtOnce = size_t(64) << 10;
-/// Large enough for the device's fastest copies, small enough that the first
-/// one, which nothing hides, is short. Not tuned.
-constexpr size_t kPieceBytes = size_t(256) << 10;
+constexpr size_t kPieceBytes = HostCarrier::kPieceBytes;
+constexpr int kChunks = HostCarrier::kChunks;
+
+/// Up to here one copy of both arrays takes no longer than to have pieces
+/// follow each other (H200, 120 KiB).
+constexpr size_t kMostAtOnce = size_t(192) << 10;
+constexpr size_t kLeastChunk = size_t(256) << 10;
+/// Of a thread that copies from there, besides the one that searches.
+constexpr size_t kLeastOfHelper = size_t(256) << 10;
+constexpr size_t kMostHelpers = 3;
+constexpr size_t kCoresOfHelper = 4; // it spins for a moment
 /// Of a thread, so that starting it does not count. Not tuned.
 constexpr size_t kLeastOfThread = size_t(512) << 10;
 constexpr size_t kMostThreads = 8; // memory's speed takes no more
 
+/// Asked once: the system's answer takes 20 us.
+size_t cores() {
+    static const size_t number = std::thread::hardware_concurrency();
+    return number;
+}
+
 int threadsFor(size_t bytes) {
     return int(std::clamp<size_t>(
-            std::min<size_t>(
-                    std::thread::hardware_concurrency(),
-                    bytes / kLeastOfThread),
+            std::min<size_t>(cores(), bytes / kLeastOfThread),
             1,
             kMostThreads));
+}
+
+int helpersFor(size_t bytes) {
+    return int(std::clamp<size_t>(
+            std::min<size_t>(cores() / kCoresOfHelper, bytes / kLeastOfHelper),
+            1,
+            kMostHelpers));
 }
 
 /// Distances, then ids.
@@ -49,87 +64,6 @@ size_t bytesOnDevice(size_t count) {
 }
 
 } // namespace
-
-/// Two pieces of pinned memory for one thread, and what it copies to them with.
-/// Those of earlier calls are used again.
-class HostResults::Carrier {
-   public:
-    explicit Carrier(int device) : device_(device) {
-        const std::lock_guard<std::mutex> lock(mutex());
-        std::vector<Parts>& idle = kept()[device];
-        if (idle.empty()) {
-            idle.push_back(make());
-        }
-        parts_ = idle.back();
-        idle.pop_back();
-    }
-    ~Carrier() {
-        const std::lock_guard<std::mutex> lock(mutex());
-        kept()[device_].push_back(parts_);
-    }
-    Carrier(const Carrier&) = delete;
-    Carrier& operator=(const Carrier&) = delete;
-
-    static int deviceOfThread() {
-        int device = 0;
-        BITS_CUDA_CHECK(cudaGetDevice(&device));
-        return device;
-    }
-
-    int device() const {
-        return device_;
-    }
-    char* pinned(int slot) const {
-        return parts_.pinned + slot * kPieceBytes;
-    }
-    cudaStream_t stream() const {
-        return parts_.stream;
-    }
-    cudaEvent_t copied(int slot) const {
-        return parts_.copied[slot];
-    }
-    cudaEvent_t searched() const {
-        return parts_.searched;
-    }
-
-   private:
-    struct Parts {
-        char* pinned = nullptr;
-        cudaStream_t stream = nullptr;
-        cudaEvent_t copied[2] = {};
-        cudaEvent_t searched = nullptr;
-    };
-
-    /// On the current device.
-    static Parts make() {
-        const RelaxedCapture relaxed;
-        Parts parts;
-        void* memory = nullptr;
-        BITS_CUDA_CHECK(
-                cudaHostAlloc(&memory, 2 * kPieceBytes, cudaHostAllocPortable));
-        parts.pinned = static_cast<char*>(memory);
-        BITS_CUDA_CHECK(cudaStreamCreateWithFlags(
-                &parts.stream, cudaStreamNonBlocking));
-        for (cudaEvent_t* event :
-             {&parts.copied[0], &parts.copied[1], &parts.searched}) {
-            BITS_CUDA_CHECK(
-                    cudaEventCreateWithFlags(event, cudaEventDisableTiming));
-        }
-        return parts;
-    }
-    // Never destroyed: the CUDA driver may be gone by then.
-    static std::mutex& mutex() {
-        static auto& one = *new std::mutex;
-        return one;
-    }
-    static std::map<int, std::vector<Parts>>& kept() {
-        static auto& all = *new std::map<int, std::vector<Parts>>;
-        return all;
-    }
-
-    const int device_;
-    Parts parts_;
-};
 
 bool isPageable(const void* memory) {
     cudaPointerAttributes attributes;
@@ -148,8 +82,24 @@ HostResults::HostResults(
           hostIds_(ids),
           stream_(stream),
           memory_(device.resultPool, bytesOnDevice(count), stream),
-          carrier_(new Carrier(Carrier::deviceOfThread())) {
+          carrier_(new HostCarrier(HostCarrier::deviceOfThread())) {
     if (bytes_() <= kMostAtOnce) {
+        return;
+    }
+    if (bytes_() <= HostCarrier::kMostTogether) {
+        const char* const landing = carrier_->landing();
+        crew_.emplace(
+                landing,
+                std::vector<HostCrew::Array>{
+                        {reinterpret_cast<char*>(distances),
+                         landing,
+                         count * sizeof(float)},
+                        {reinterpret_cast<char*>(ids),
+                         landing + idsAt(count),
+                         count * sizeof(idx_t)}},
+                helpersFor(bytes_()));
+        outer_ = current_;
+        current_ = this;
         return;
     }
     cut_(distances, this->distances(), count * sizeof(float));
@@ -172,6 +122,9 @@ HostResults::HostResults(
 }
 
 HostResults::~HostResults() {
+    if (crew_) {
+        current_ = outer_;
+    }
     if (!helper_.valid()) {
         return;
     }
@@ -182,6 +135,14 @@ HostResults::~HostResults() {
     }
     taken_ = pieces_.size(); // no more than what is begun
     helper_.wait();
+}
+
+thread_local HostResults* HostResults::current_ = nullptr;
+
+void HostResults::isUnderWay(const float* distances) {
+    if (current_ && current_->distances() == distances) {
+        current_->crew_->start();
+    }
 }
 
 float* HostResults::distances() const {
@@ -198,6 +159,16 @@ size_t HostResults::bytes_() const {
 }
 
 void HostResults::goHome() {
+    if (crew_) {
+        try {
+            landTogether_();
+        } catch (...) {
+            // Some may still be on its way to memory of another search.
+            (void)cudaStreamSynchronize(stream_);
+            throw;
+        }
+        return;
+    }
     if (pieces_.empty()) {
         copyAtOnce_();
         return;
@@ -222,6 +193,29 @@ void HostResults::copyAtOnce_() {
     BITS_CUDA_CHECK(cudaStreamSynchronize(stream_));
     std::memcpy(hostDistances_, pinned, count_ * sizeof(float));
     std::memcpy(hostIds_, pinned + idsAt(count_), count_ * sizeof(idx_t));
+}
+
+void HostResults::landTogether_() {
+    const size_t bytes = bytesOnDevice(count_);
+    const size_t chunk = WorkspaceSlices::roundUp(
+            std::max((bytes + kChunks - 1) / kChunks, kLeastChunk));
+    char* const landing = carrier_->landing();
+    int chunks = 0;
+    for (size_t at = 0; at < bytes; at += chunk, ++chunks) {
+        BITS_CUDA_CHECK(cudaMemcpyAsync(
+                landing + at,
+                static_cast<const char*>(memory_.data()) + at,
+                std::min(chunk, bytes - at),
+                cudaMemcpyDeviceToHost,
+                stream_));
+        BITS_CUDA_CHECK(cudaEventRecord(carrier_->landed(chunks), stream_));
+    }
+    crew_->start();
+    for (int i = 0; i < chunks; ++i) {
+        BITS_CUDA_CHECK(cudaEventSynchronize(carrier_->landed(i)));
+        crew_->arrived(std::min(size_t(i + 1) * chunk, bytes));
+    }
+    crew_->finish();
 }
 
 void HostResults::cut_(void* to, const void* from, size_t bytes) {
@@ -252,7 +246,7 @@ void HostResults::help_(
     makePages_(number, threads);
     if (mayCopy.get()) {
         BITS_CUDA_CHECK(cudaSetDevice(carrier_->device()));
-        copyPieces_(Carrier(carrier_->device()));
+        copyPieces_(HostCarrier(carrier_->device()));
     }
     for (auto& other : others) {
         other.get();
@@ -291,7 +285,7 @@ const HostResults::Piece* HostResults::takePiece_() {
     return number < pieces_.size() ? &pieces_[number] : nullptr;
 }
 
-void HostResults::copyPieces_(const Carrier& carrier) {
+void HostResults::copyPieces_(const HostCarrier& carrier) {
     try {
         tryToCopyPieces_(carrier);
     } catch (...) {
@@ -301,7 +295,7 @@ void HostResults::copyPieces_(const Carrier& carrier) {
     }
 }
 
-void HostResults::tryToCopyPieces_(const Carrier& carrier) {
+void HostResults::tryToCopyPieces_(const HostCarrier& carrier) {
     const auto start = [&](const Piece* piece, int slot) {
         if (piece) {
             BITS_CUDA_CHECK(cudaMemcpyAsync(

@@ -24,6 +24,7 @@ struct Found {
     Count mostProbed;
     Count longest;
     Count total;
+    Count numOthers; // lists that are not as they were; or that do not fit
 };
 
 /// Host memory that kernels write: scratch, a memset and a copy would take time
@@ -89,18 +90,34 @@ __device__ Count maxOfWarp(Count value) {
     return value;
 }
 
+template <class Length>
+struct LengthsParams {
+    const Length* lengths;
+    const Length* known; // as long as `lengths`, or nullptr
+    idx_t numLists;
+    const idx_t* probes;
+    idx_t numQueries;
+    int nprobe;
+    Found* found;
+    // Of a search that is enqueued before lengths are known.
+    Count mostProbed;
+    int32_t* safeLengths; // nullptr: there is none
+    idx_t* safeProbes;
+};
+
 /// A warp takes a query at a time, and then its part of the lists.
 template <class Length>
-__global__ void __launch_bounds__(kThreads) listLengthsKernel(
-        const Length* lengths,
-        idx_t numLists,
-        const idx_t* probes,
-        idx_t numQueries,
-        int nprobe,
-        Found* found) {
+__global__ void __launch_bounds__(kThreads)
+        listLengthsKernel(const LengthsParams<Length> p) {
     const int lane = threadIdx.x % kLanes;
     const idx_t thread = idx_t(blockIdx.x) * kThreads + threadIdx.x;
     const idx_t threads = idx_t(gridDim.x) * kThreads;
+    const Length* const lengths = p.lengths;
+    const idx_t* const probes = p.probes;
+    const idx_t numLists = p.numLists;
+    const idx_t numQueries = p.numQueries;
+    const int nprobe = p.nprobe;
+    Count others = 0;
     Count most = 0;
     for (idx_t query = thread / kLanes; query < numQueries;
          query += threads / kLanes) {
@@ -111,19 +128,38 @@ __global__ void __launch_bounds__(kThreads) listLengthsKernel(
                 sum += Count(lengths[list]);
             }
         }
-        most = max(most, sumOfWarp(sum));
+        sum = sumOfWarp(sum);
+        most = max(most, sum);
+        if (p.safeLengths) {
+            // Of no lists, as there is no room for what they have.
+            const bool fits = sum <= p.mostProbed;
+            others += !fits && lane == 0 ? 1 : 0;
+            for (int probe = lane; probe < nprobe; probe += kLanes) {
+                p.safeProbes[query * nprobe + probe] =
+                        fits ? probes[query * nprobe + probe] : -1;
+            }
+        }
     }
     Count longest = 0;
     Count total = 0;
     for (idx_t list = thread; list < numLists; list += threads) {
-        longest = max(longest, Count(lengths[list]));
-        total += Count(lengths[list]);
+        const Length length = lengths[list];
+        longest = max(longest, Count(length));
+        total += Count(length);
+        if (p.safeLengths) {
+            const Length known = p.known[list];
+            p.safeLengths[list] = int32_t(min(length, known));
+            others += length > known ? 1 : 0;
+        } else if (p.known) {
+            others += length != p.known[list] ? 1 : 0;
+        }
     }
     __shared__ Found ofWarps[kWarps];
     longest = maxOfWarp(longest);
     total = sumOfWarp(total);
+    others = sumOfWarp(others);
     if (lane == 0) {
-        ofWarps[threadIdx.x / kLanes] = {most, longest, total};
+        ofWarps[threadIdx.x / kLanes] = {most, longest, total, others};
     }
     __syncthreads();
     if (threadIdx.x == 0) {
@@ -132,8 +168,9 @@ __global__ void __launch_bounds__(kThreads) listLengthsKernel(
             all.mostProbed = max(all.mostProbed, one.mostProbed);
             all.longest = max(all.longest, one.longest);
             all.total += one.total;
+            all.numOthers += one.numOthers;
         }
-        found[blockIdx.x] = all;
+        p.found[blockIdx.x] = all;
     }
 }
 
@@ -144,38 +181,96 @@ unsigned blocksFor(idx_t numLists, idx_t numQueries) {
             (threads + kThreads - 1) / kThreads, 1, kMostBlocks));
 }
 
-} // namespace
-
-ListLengths findListLengths(
-        const IvfLists& lists,
-        const idx_t* probes,
-        idx_t numQueries,
-        int nprobe,
+void launch(
+        const ListProbes& p,
+        const void* known,
+        unsigned blocks,
+        Found* found,
+        idx_t mostProbed,
+        int32_t* safeLengths,
+        idx_t* safeProbes,
         cudaStream_t stream) {
-    const HostPiece piece;
-    const unsigned blocks = blocksFor(lists.numLists, numQueries);
-    const auto launch = [&](const auto* lengths) {
-        listLengthsKernel<<<blocks, kThreads, 0, stream>>>(
-                lengths,
-                lists.numLists,
-                probes,
-                numQueries,
-                nprobe,
-                piece.onDevice());
+    const auto of = [&]<class Length>(const Length* lengths) {
+        LengthsParams<Length> params;
+        params.lengths = lengths;
+        params.known = static_cast<const Length*>(known);
+        params.numLists = p.lists.numLists;
+        params.probes = p.probes;
+        params.numQueries = p.numQueries;
+        params.nprobe = p.nprobe;
+        params.found = found;
+        params.mostProbed = Count(mostProbed);
+        params.safeLengths = safeLengths;
+        params.safeProbes = safeProbes;
+        listLengthsKernel<<<blocks, kThreads, 0, stream>>>(params);
     };
-    lists.lengths64 ? launch(static_cast<const int64_t*>(lists.lengths))
-                    : launch(static_cast<const int32_t*>(lists.lengths));
+    p.lists.lengths64 ? of(static_cast<const int64_t*>(p.lists.lengths))
+                      : of(static_cast<const int32_t*>(p.lists.lengths));
     BITS_CUDA_CHECK(cudaGetLastError());
-    BITS_CUDA_CHECK(cudaStreamSynchronize(stream));
+}
+
+unsigned blocksFor(const ListProbes& p) {
+    return blocksFor(p.lists.numLists, p.numQueries);
+}
+
+ListLengths sumUp(const Found* ofBlocks, unsigned blocks) {
     ListLengths lengths;
     for (unsigned b = 0; b < blocks; ++b) {
-        const Found& found = piece.onHost()[b];
+        const Found& found = ofBlocks[b];
         lengths.mostProbed =
                 std::max(lengths.mostProbed, idx_t(found.mostProbed));
         lengths.longest = std::max(lengths.longest, idx_t(found.longest));
         lengths.total += idx_t(found.total);
+        lengths.numOthers += idx_t(found.numOthers);
     }
     return lengths;
+}
+
+} // namespace
+
+ListLengths findListLengths(
+        const ListProbes& p,
+        const void* known,
+        cudaStream_t stream) {
+    const HostPiece piece;
+    const unsigned blocks = blocksFor(p);
+    launch(p, known, blocks, piece.onDevice(), 0, nullptr, nullptr, stream);
+    BITS_CUDA_CHECK(cudaStreamSynchronize(stream));
+    return sumUp(piece.onHost(), blocks);
+}
+
+struct ListGuard::Memory {
+    HostPiece piece;
+};
+
+ListGuard::ListGuard(
+        const ListProbes& p,
+        const void* known,
+        idx_t mostProbed,
+        int32_t* safeLengths,
+        idx_t* safeProbes,
+        cudaStream_t stream)
+        : memory_(new Memory), blocks_(blocksFor(p)), stream_(stream) {
+    launch(p,
+           known,
+           blocks_,
+           memory_->piece.onDevice(),
+           mostProbed,
+           safeLengths,
+           safeProbes,
+           stream);
+}
+
+ListGuard::~ListGuard() {
+    if (!isRead_) {
+        // The next one who gets the memory must not see what comes late.
+        (void)cudaStreamSynchronize(stream_);
+    }
+}
+
+ListLengths ListGuard::read() {
+    isRead_ = true;
+    return sumUp(memory_->piece.onHost(), blocks_);
 }
 
 } // namespace faiss_bits::dropin

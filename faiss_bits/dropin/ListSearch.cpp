@@ -3,10 +3,16 @@
 #include <cuda_runtime.h>
 
 #include <climits>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <utility>
 
 #include "faiss_bits/dropin/CodeTables.h"
 #include "faiss_bits/dropin/Device.h"
 #include "faiss_bits/dropin/Finish.h"
+#include "faiss_bits/dropin/HostResults.h"
+#include "faiss_bits/dropin/KnownLengths.h"
 #include "faiss_bits/dropin/ListLengths.h"
 #include "kernels/common/CudaCheck.h"
 #include "kernels/ivf/IvfKnn.h"
@@ -167,6 +173,125 @@ size_t bytesOfTables(const ListRequest& r) {
     return slices.used();
 }
 
+/// A search of lists that are so long.
+struct PlannedSearch {
+    IvfKnnProblem problem;
+    IvfKnnPlan plan;
+
+    PlannedSearch(const IvfKnnProblem& p, const ListLengths& lengths)
+            : problem(p) {
+        problem.lists.numVectors = lengths.total;
+        problem.mostVectors = lengths.mostProbed;
+        problem.longestList = lengths.longest;
+        plan = planIvfKnn(problem, kMostScratch);
+    }
+};
+
+/// What a search reads in place of FAISS's lengths and probes, in scratch
+/// (ListGuard).
+struct SafeProbes {
+    int32_t* lengths;
+    idx_t* probes;
+
+    SafeProbes(const IvfKnnProblem& p, WorkspaceSlices& slices)
+            : lengths(slices.take<int32_t>(size_t(p.lists.numLists))),
+              probes(slices.take<idx_t>(size_t(p.numQueries) * p.nprobe)) {}
+};
+
+/// guard(safe): enqueues what fills these, before all else; or nullptr.
+void run(
+        const ListRequest& r,
+        const PlannedSearch& search,
+        const std::function<void(const SafeProbes&)>& guard,
+        cudaStream_t stream) {
+    const auto layOut = [&](WorkspaceSlices& slices) {
+        const CodeTables tables(r, slices);
+        std::optional<SafeProbes> safe;
+        if (guard) {
+            safe.emplace(search.problem, slices);
+        }
+        return std::pair(tables, safe);
+    };
+    WorkspaceSlices sizes;
+    layOut(sizes);
+    const size_t before = sizes.used();
+    const Scratch scratch(
+            currentDevice().pool, before + search.plan.bytes, stream);
+    WorkspaceSlices slices({scratch.data(), before});
+    const auto [tables, safe] = layOut(slices);
+    IvfKnnProblem problem = search.problem;
+    if (safe) {
+        guard(*safe);
+        problem.lists.lengths = safe->lengths;
+        problem.lists.lengths64 = false;
+        problem.probes = safe->probes;
+    }
+    tables.fill(r, stream, problem.lists);
+    Request results;
+    results.rows = r.numQueries;
+    results.cols = problem.mostVectors;
+    results.k = r.k;
+    results.largest = isSimilarity(r.metric);
+    results.idType = IdType::Int64;
+    results.outKeys = r.outDistances;
+    results.outIds = r.outIds;
+    runIvfKnn(
+            search.plan,
+            problem,
+            {static_cast<uint8_t*>(scratch.data()) + before, search.plan.bytes},
+            stream,
+            [&] {
+                // Before the host waits; again where some were searched again.
+                dropWorst(results, stream);
+                HostResults::isUnderWay(r.outDistances);
+            });
+}
+
+/// A search that is enqueued before the lengths are known: that they are as
+/// they were is found out on the way, and the host waits once, at the end.
+/// False: nothing was searched, or not what the lists are now.
+bool searchKnownLists(
+        const ListRequest& r,
+        const IvfKnnProblem& problem,
+        const ListProbes& probes,
+        KnownLengths& known,
+        cudaStream_t stream) {
+    ListLengths expected = known.found();
+    // Others do not wait at the end.
+    if (!shareLists(problem) ||
+        !known.isTrusted(r.nprobe, expected.mostProbed) ||
+        !leftByLengths(r, problem, expected).empty()) {
+        return false;
+    }
+    const PlannedSearch search(problem, expected);
+    if (!search.plan.byEstimates()) {
+        return false;
+    }
+    std::optional<ListGuard> guard;
+    run(
+            r,
+            search,
+            [&](const SafeProbes& safe) {
+                guard.emplace(
+                        probes,
+                        known.lengths(),
+                        expected.mostProbed,
+                        safe.lengths,
+                        safe.probes,
+                        stream);
+            },
+            stream);
+    const ListLengths found = guard->read();
+    if (found.numOthers > 0) {
+        return false;
+    }
+    known.confirm(r.nprobe, found.mostProbed);
+    if (found.total < expected.total / 2) {
+        forgetLengths(r.lists); // plans are made for far more
+    }
+    return true;
+}
+
 } // namespace
 
 std::string refusalOf(const ListRequest& r) {
@@ -194,46 +319,36 @@ std::string searchLists(const ListRequest& r, cudaStream_t stream) {
     if (isCaptured(stream)) {
         return "searches under graph capture";
     }
-    IvfKnnProblem problem = makeProblem(r, device);
+    const IvfKnnProblem problem = makeProblem(r, device);
     const std::string left = leftByShape(r, problem);
     if (!left.empty()) {
         return left;
     }
-    const size_t tableBytes = bytesOfTables(r);
-    if (tableBytes > kMostTables) {
+    if (bytesOfTables(r) > kMostTables) {
         return "searches of residuals in lists that are too many";
     }
+    const ListProbes probes{r.lists, r.probes, r.numQueries, r.nprobe};
+    const std::shared_ptr<KnownLengths> known = knownLengthsOf(r.lists);
+    if (known && searchKnownLists(r, problem, probes, *known, stream)) {
+        return "";
+    }
     const ListLengths lengths =
-            findListLengths(r.lists, r.probes, r.numQueries, r.nprobe, stream);
+            findListLengths(probes, known ? known->lengths() : nullptr, stream);
+    if (known && lengths.numOthers == 0) {
+        known->confirm(r.nprobe, lengths.mostProbed);
+    } else {
+        rememberLengths(r.lists, lengths, stream);
+    }
     const std::string leftThen = leftByLengths(r, problem, lengths);
     if (!leftThen.empty()) {
         return leftThen;
     }
-    problem.lists.numVectors = lengths.total;
-    problem.mostVectors = lengths.mostProbed;
-    problem.longestList = lengths.longest;
-    const IvfKnnPlan plan = planIvfKnn(problem, kMostScratch);
-    const std::string leftOfPlan = leftByPlan(plan, device.traits);
+    const PlannedSearch search(problem, lengths);
+    const std::string leftOfPlan = leftByPlan(search.plan, device.traits);
     if (!leftOfPlan.empty()) {
         return leftOfPlan;
     }
-    const Scratch scratch(device.pool, tableBytes + plan.bytes, stream);
-    WorkspaceSlices slices({scratch.data(), tableBytes});
-    CodeTables(r, slices).fill(r, stream, problem.lists);
-    runIvfKnn(
-            plan,
-            problem,
-            {static_cast<uint8_t*>(scratch.data()) + tableBytes, plan.bytes},
-            stream);
-    Request results;
-    results.rows = r.numQueries;
-    results.cols = lengths.mostProbed;
-    results.k = r.k;
-    results.largest = isSimilarity(r.metric);
-    results.idType = IdType::Int64;
-    results.outKeys = r.outDistances;
-    results.outIds = r.outIds;
-    dropWorst(results, stream);
+    run(r, search, nullptr, stream);
     return "";
 }
 

@@ -5,6 +5,7 @@
 #include "faiss_bits/dropin/CublasLt.h"
 #include "faiss_bits/dropin/Device.h"
 #include "faiss_bits/dropin/Finish.h"
+#include "faiss_bits/dropin/HostResults.h"
 #include "kernels/knn/FlatKnn.h"
 #include "kernels/knn/FlatKnnPlan.h"
 
@@ -123,6 +124,7 @@ std::string search(
     const Scratch scratch(device.pool, plan.bytes, stream);
     runFlatKnn(plan, problem, {scratch.data(), plan.bytes}, handle, stream);
     dropWorst(resultsOf(r), stream);
+    HostResults::isUnderWay(r.outDistances);
     return "";
 }
 

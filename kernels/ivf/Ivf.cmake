@@ -21,6 +21,10 @@ foreach(metric L2 InnerProduct)
       "launchIvfStagedSharedScan<${kernel}>(const IvfDirectParams&, const DeviceTraits&, cudaStream_t)")
     add_instance("kernels/ivf/IvfEstimatesLaunch.cuh" "ivf_estimates_${metric}_${coding}"
       "launchIvfEstimates<${kernel}>(const IvfParams&, bool, int, cudaStream_t)")
+    if(coding MATCHES "Float32|Scalar8|Product") # hasIvfFewEstimates()
+      add_instance("kernels/ivf/IvfFewEstimatesLaunch.cuh" "ivf_few_estimates_${metric}_${coding}"
+        "launchIvfFewEstimates<${kernel}>(const IvfParams&, int, cudaStream_t)")
+    endif()
     add_instance("kernels/ivf/IvfRescoreLaunch.cuh" "ivf_rescore_${metric}_${coding}"
       "launchIvfRescore<${kernel}>(IvfRescoreParams, size_t, int, cudaStream_t)")
   endforeach()
@@ -37,6 +41,7 @@ add_library(bits_ivf OBJECT
   ivf/IvfDirectFinish.cu
   ivf/IvfDirectLists.cu
   ivf/IvfDistances.cpp
+  ivf/IvfFewEstimates.cpp
   ivf/IvfFewResults.cu
   ivf/IvfFilterBits.cu
   ivf/IvfFind.cu

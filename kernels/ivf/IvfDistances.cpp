@@ -51,22 +51,13 @@ IvfParams beginIvfRows(
     return params;
 }
 
-void beginIvfEstimates(
-        IvfParams& params,
-        Metric metric,
-        idx_t mostRows,
-        cudaStream_t stream) {
+void beginIvfEstimates(IvfParams& params, Metric metric) {
     constexpr int kPartFloats = 4; // of sixteen bytes
     params.wholeParts = params.d % kPartFloats == 0 &&
             reinterpret_cast<uintptr_t>(params.queries) %
                             (kPartFloats * sizeof(float)) ==
                     0;
     params.bound = ivf_estimate::factorsOf(metric, params.d);
-    BITS_CUDA_CHECK(cudaMemsetAsync(
-            params.numFound,
-            0,
-            2 * size_t(mostRows) * sizeof(uint32_t),
-            stream));
 }
 
 void launchIvfDistances(

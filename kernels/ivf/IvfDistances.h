@@ -6,7 +6,7 @@
 namespace faiss_bits {
 
 /// What kernels get of the queries first to first + rows - 1 of a search; their
-/// columns are enqueued.
+/// columns are enqueued. Nothing is found yet, and no pair has a width.
 IvfParams beginIvfRows(
         const IvfKnnProblem& problem,
         const IvfScratch& scratch,
@@ -14,13 +14,8 @@ IvfParams beginIvfRows(
         idx_t rows,
         cudaStream_t stream);
 
-/// Then what estimates read beside that; nothing is found yet, and no pair has
-/// a width. mostRows: of numFound and widths, which lie side by side.
-void beginIvfEstimates(
-        IvfParams& params,
-        Metric metric,
-        idx_t mostRows,
-        cudaStream_t stream);
+/// Then what estimates read beside that.
+void beginIvfEstimates(IvfParams& params, Metric metric);
 
 /// The canonical distances of all of their lists, to the matrix. The plan keeps
 /// all of them.

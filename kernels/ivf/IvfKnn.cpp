@@ -9,6 +9,7 @@
 #include "kernels/ivf/IvfChoice.h"
 #include "kernels/ivf/IvfDirect.h"
 #include "kernels/ivf/IvfDistances.h"
+#include "kernels/ivf/IvfFewEstimates.h"
 #include "kernels/ivf/IvfScratch.h"
 #include "kernels/ivf/WithCoding.h"
 
@@ -57,21 +58,27 @@ class IvfRows {
             cudaStream_t stream)
             : plan_(plan), p_(problem), scratch_(scratch), stream_(stream) {}
 
+    /// Of queries `first` and on, the first ones first.
     void run(idx_t first, idx_t rows, const IvfAgainScratch& again) const {
         const IvfParams params =
                 beginIvfRows(p_, scratch_, first, rows, stream_);
         IvfResultParams result;
+        const auto* const begins =
+                first == 0 && plan_.byEstimates() ? &again : nullptr;
         if (!plan_.byEstimates()) {
             launchIvfDistances(plan_, p_, params, stream_);
         } else if (p_.mostVectors > 0) {
             withCoding(p_.lists.coding, [&](auto coding) {
                 if (p_.metric == Metric::L2) {
-                    findCandidates<Metric::L2, coding()>(params, result);
+                    findCandidates<Metric::L2, coding()>(
+                            params, begins, result);
                 } else {
                     findCandidates<Metric::InnerProduct, coding()>(
-                            params, result);
+                            params, begins, result);
                 }
             });
+        } else if (begins) {
+            begin(*begins);
         }
         const bool chooses = result.isRescored && choosesIvf(plan_, p_);
         if (!chooses) {
@@ -100,18 +107,28 @@ class IvfRows {
     }
 
    private:
+    /// Once a search, of all rows. While the device is at the first estimates
+    /// the host has time for it.
+    void begin(const IvfAgainScratch& again) const {
+        BITS_CUDA_CHECK(
+                cudaMemsetAsync(again.count, 0, sizeof(uint32_t), stream_));
+        launchIvfGroups(p_.lists, scratch_.rescored.firstGroups, stream_);
+    }
+
     /// Bounds of all lists; or a limit from near lists, and then what is within
-    /// it of all. Then what is best of those.
+    /// it of all. Then what is best of those. begins: of the first rows, what
+    /// is begun with them; else nullptr.
     template <Metric kMetric, ListCoding kCoding>
-    void findCandidates(IvfParams params, IvfResultParams& result) const {
+    void findCandidates(
+            IvfParams params,
+            const IvfAgainScratch* begins,
+            IvfResultParams& result) const {
         const int multiprocessors = p_.device.multiprocessors;
         const idx_t rows = params.rows;
         const bool isWhole = rows == plan_.rowsAtATime;
-        beginIvfEstimates(params, p_.metric, plan_.rowsAtATime, stream_);
+        beginIvfEstimates(params, p_.metric);
         params.lastProbe = params.nearProbes;
-        launchIvfPairs(params, kIvfItemQueries, kIvfEstimateVectors, stream_);
-        launchIvfEstimates<kMetric, kCoding>(
-                params, false, multiprocessors, stream_);
+        writeBounds<kMetric, kCoding>(params);
         const bool chooses = choosesIvf(plan_, p_);
         if (!params.isLower) {
             findLimits(params, isWhole);
@@ -127,6 +144,9 @@ class IvfRows {
                     params, kIvfItemQueries, kIvfEstimateVectors, stream_);
             launchIvfEstimates<kMetric, kCoding>(
                     params, true, multiprocessors, stream_);
+        }
+        if (begins) {
+            begin(*begins);
         }
         result.isRescored = true;
         result.rescored = scratch_.rescored;
@@ -154,6 +174,24 @@ class IvfRows {
                 p_.device.blockSharedBytes,
                 multiprocessors,
                 stream_);
+    }
+
+    /// Bounds of the first lastProbe lists.
+    template <Metric kMetric, ListCoding kCoding>
+    void writeBounds(const IvfParams& params) const {
+        const int multiprocessors = p_.device.multiprocessors;
+        if constexpr (hasIvfFewEstimates(kCoding)) {
+            if (takesIvfFewEstimates(params)) {
+                launchIvfPairs(
+                        params, kIvfFewQueries, kIvfFewVectors, stream_);
+                launchIvfFewEstimates<kMetric, kCoding>(
+                        params, multiprocessors, stream_);
+                return;
+            }
+        }
+        launchIvfPairs(params, kIvfItemQueries, kIvfEstimateVectors, stream_);
+        launchIvfEstimates<kMetric, kCoding>(
+                params, false, multiprocessors, stream_);
     }
 
     /// Of what is found: the k-th of the upper bounds of near lists, or a key
@@ -278,11 +316,6 @@ void runIvfKnn(
     shared.data = slices.take<uint8_t>(shared.bytes);
     WorkspaceSlices ofSearch(shared);
     const IvfScratch scratch(p, plan, ofSearch);
-    if (plan.byEstimates()) {
-        BITS_CUDA_CHECK(
-                cudaMemsetAsync(again.count, 0, sizeof(uint32_t), stream));
-        launchIvfGroups(p.lists, scratch.rescored.firstGroups, stream);
-    }
     const IvfRows search(plan, p, scratch, stream);
     for (idx_t q = 0; q < p.numQueries; q += plan.rowsAtATime) {
         search.run(q, std::min(plan.rowsAtATime, p.numQueries - q), again);

@@ -25,6 +25,17 @@ columnsOfProbe(const IvfParams& params, uint32_t row, uint32_t probe) {
     return length;
 }
 
+/// By one thread a row: nothing is found yet. A launch of its own would wait
+/// for the host, and everything behind it.
+__device__ __forceinline__ void clearFound(
+        const IvfParams& params,
+        uint32_t row) {
+    if (params.numFound) {
+        params.numFound[row] = 0;
+        params.widths[row] = 0;
+    }
+}
+
 /// A warp a row with no more near probes than lanes.
 __global__ __launch_bounds__(kThreads) void fewColumnsKernel(
         const __grid_constant__ IvfParams params) {
@@ -54,6 +65,7 @@ __global__ __launch_bounds__(kThreads) void fewColumnsKernel(
     }
     if (lane == 0) {
         columns[params.nearProbes] = total;
+        clearFound(params, row);
     }
     float* distances = params.distances + int64_t(row) * params.stride;
 #pragma unroll 4
@@ -93,6 +105,7 @@ __global__ __launch_bounds__(kThreads) void columnsKernel(
     }
     if (threadIdx.x == 0) {
         columns[params.nearProbes] = total;
+        clearFound(params, row);
     }
     float* distances = params.distances + int64_t(row) * params.stride;
     for (int64_t c = int64_t(total / params.boundVectors) + threadIdx.x;

@@ -228,7 +228,13 @@ IvfParams IvfFoundSearch::beginRows(
 
 /// What may be in range, of each row.
 void IvfFoundSearch::find(IvfParams& search, cudaStream_t stream) const {
-    beginIvfEstimates(search, p_.metric, plan_.search.rowsAtATime, stream);
+    beginIvfEstimates(search, p_.metric);
+    // Rows may be searched once more. Widths lie behind.
+    BITS_CUDA_CHECK(cudaMemsetAsync(
+            search.numFound,
+            0,
+            2 * size_t(plan_.search.rowsAtATime) * sizeof(uint32_t),
+            stream));
     launchIvfPairs(search, kIvfItemQueries, kIvfEstimateVectors, stream);
     withCoding(p_.lists.coding, [&](auto coding) {
         const auto estimate = [&]<Metric kMetric>() {

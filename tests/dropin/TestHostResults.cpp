@@ -134,12 +134,12 @@ class FakeSearch {
     cudaStream_t stream_;
 };
 
-/// Both sides of 64 KiB in all, of pieces of 256 KiB of either array, and of
-/// the least that one, two, three and eight threads have.
-constexpr size_t kCounts[] = {1,      7,      5461,   5462,   32767,
-                              32768,  32769,  43690,  43691,  65535,
-                              65536,  65537,  87381,  87382,  131072,
-                              131073, 349525, 349526, 393216, 700001};
+/// Both sides of 192 KiB in all, of what one helper and two have, of four
+/// chunks, and of 4 MiB, from where on pieces of 256 KiB go by themselves.
+constexpr size_t kCounts[] = {1,      7,      16384,  16385,  32767,  32768,
+                              32769,  43690,  43691,  65535,  65536,  65537,
+                              87381,  87382,  131072, 131073, 174762, 174763,
+                              349525, 349526, 700001};
 
 void searchAll(Schedule schedule) {
     setSchedule(schedule);
@@ -180,9 +180,35 @@ TEST(HostResults, NothingComesWithoutIt) {
     }
 }
 
+// The host gets ready while the search runs, for results of its own alone.
+TEST(HostResults, SearchesTellThatTheyRun) {
+    setSchedule(Schedule::Lazy);
+    for (size_t count : {size_t(7), size_t(131073), size_t(700001)}) {
+        SCOPED_TRACE(testing::Message() << "count=" << count);
+        FakeSearch outer(count, 1);
+        FakeSearch inner(count, 2);
+        const auto results = outer.begin();
+        {
+            const auto within = inner.begin();
+            inner.enqueueTo(*within);
+            HostResults::isUnderWay(results->distances()); // not the inner one
+            HostResults::isUnderWay(within->distances());
+            HostResults::isUnderWay(nullptr);
+            within->goHome();
+            inner.expectResults();
+        }
+        outer.enqueueTo(*results);
+        HostResults::isUnderWay(results->distances());
+        HostResults::isUnderWay(results->distances());
+        results->goHome();
+        outer.expectResults();
+    }
+    finishAll();
+}
+
 TEST(HostResults, MemoryThatLacksIsAnError) {
     memoryLacks = true;
-    for (size_t count : {size_t(1), size_t(700001)}) {
+    for (size_t count : {size_t(1), size_t(131073), size_t(700001)}) {
         FakeSearch search(count);
         EXPECT_THROW(search.begin(), Error);
         search.expectNothing();
@@ -194,7 +220,7 @@ TEST(HostResults, WhatWasPinnedServesLaterCalls) {
     searchAll(Schedule::Random);
     const int pieces = pinnedPieces;
     EXPECT_GE(pieces, 1);
-    EXPECT_LE(pieces, 8); // a thread has one
+    EXPECT_LE(pieces, 8 + 1); // a thread has one, and what lands together
     searchAll(Schedule::Random);
     EXPECT_EQ(pinnedPieces, pieces);
     finishAll();
@@ -206,7 +232,7 @@ TEST(HostResults, SeveralCallsAtOnce) {
     for (int t = 0; t < 4; ++t) {
         threads.emplace_back([t] {
             for (int i = 0; i < 6; ++i) {
-                FakeSearch search(kCounts[size_t(t + 3 * i) % 19], t);
+                FakeSearch search(kCounts[size_t(t + 3 * i) % 20], t);
                 const auto results = search.begin();
                 search.enqueueTo(*results);
                 results->goHome();

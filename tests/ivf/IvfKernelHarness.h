@@ -49,7 +49,7 @@ class KernelLists : public ListsOfCase {
     /// read. Outputs are not set.
     IvfKnnProblem problem(EstimateMode mode) const {
         IvfKnnProblem p = plainProblem();
-        p.device.singleToDouble = 64; // no distances in tiles
+        p.device.singleToDouble = 1 << 20; // few as the pairs are
         if (mode == EstimateMode::All) {
             p.selectedShare = 0; // near lists would have too few
             return p;

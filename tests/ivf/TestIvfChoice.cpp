@@ -24,9 +24,7 @@ class IvfChoice : public GpuTest {
 
     /// Whose plan has bounds of all lists.
     static IvfKnnProblem ofAll(const KernelLists& lists) {
-        IvfKnnProblem p = lists.problem(EstimateMode::All);
-        p.device.singleToDouble = 1 << 20; // few as the pairs are
-        return p;
+        return lists.problem(EstimateMode::All);
     }
 
     static IvfKnnPlan planOf(const KernelLists& lists) {

@@ -1,0 +1,351 @@
+/// Bounds of keys where few queries probe a list: those of IvfEstimates.cuh,
+/// bit by bit, with a warp in the place of a block.
+///
+/// A warp takes up to 16 queries of a list and 128 of its vectors. The queries
+/// lie in shared memory, converted once, and vectors stream through registers.
+/// No warp waits for another one, so that what one waits for others hide: a
+/// block of IvfEstimates.cuh holds its vectors in registers and waits for each
+/// read on the way there, which pays where a list's queries fill many tiles.
+///
+/// Bound by: instructions that decode, and one read of the lists; not profiled.
+/// Product codes are looked up in shared memory, where the whole codebook stays
+/// for all lists.
+#pragma once
+
+#include "kernels/ivf/IvfEstimateProducts.cuh"
+#include "kernels/ivf/IvfFewEstimates.h"
+#include "kernels/ivf/IvfFewTables.cuh"
+#include "kernels/ivf/IvfFilter.cuh"
+
+namespace faiss_bits {
+
+/// How blocks are made of warps.
+template <ListCoding kCoding>
+struct IvfFewShape {
+    static constexpr bool kHasCodebook = kCoding == ListCoding::Product;
+    static constexpr int kDepth = 128; // components at most
+    static constexpr int kSteps = kDepth / 16;
+    static constexpr int kThreads = kHasCodebook ? 512 : 256;
+    static constexpr int kBlocks = kHasCodebook ? 1 : 2;
+    static constexpr int kWarps = kThreads / kWarpSize;
+    static constexpr int kQueries = kIvfFewQueries;
+    static constexpr int kSliceFloats = 16 * 256; // of a step of codes
+    static constexpr int kCodebookFloats =
+            kHasCodebook ? kSteps * kSliceFloats : 1;
+};
+
+/// What Products take of vectors.
+struct IvfFewVectorTerms : IvfVectorReads {
+    static constexpr int kSteps = IvfFewShape<ListCoding::Float32>::kSteps;
+    float terms[4];
+    float inverse;
+};
+
+template <Metric kMetric, class Vectors>
+struct IvfFewEstimates {
+    static constexpr ListCoding kCoding = Vectors::kCoding;
+    using Shape = IvfFewShape<kCoding>;
+    using Reads = IvfVectorReads;
+    using Order = IvfTileOrder<kIvfFewQueries, kIvfFewVectors>;
+    using Tables = IvfFewTables<Vectors, Shape::kDepth>;
+    using Queries = IvfFewTile<kMetric, Shape>;
+    using Products =
+            IvfEstimateProducts<kMetric, Queries, IvfFewVectorTerms, 2>;
+
+    struct WarpStorage {
+        typename Queries::SharedStorage queries;
+        typename Tables::Storage tables;
+    };
+    struct SharedStorage {
+        alignas(16) float codebook[Shape::kCodebookFloats];
+        WarpStorage warps[Shape::kWarps];
+    };
+
+    SharedStorage& shared;
+    const IvfParams& params;
+    Queries queries;
+    Tables tables;
+    IvfFewVectorTerms vectors;
+    Products products;
+
+    __device__ __forceinline__
+    IvfFewEstimates(SharedStorage& shared, const IvfParams& params)
+            : shared(shared),
+              params(params),
+              queries{ofWarp(shared).queries, params},
+              tables(ofWarp(shared).tables) {}
+
+    __device__ __forceinline__ void run() {
+        if constexpr (Shape::kHasCodebook) {
+            copyCodebook();
+        }
+        const Order order{params};
+        const uint32_t tiles = order.numTiles();
+        const uint32_t step = gridDim.x * Shape::kWarps;
+        for (uint32_t tile =
+                     blockIdx.x * Shape::kWarps + threadIdx.x / kWarpSize;
+             tile < tiles;
+             tile += step) {
+            runTile(order.workOf(tile, tiles));
+            __syncwarp(); // its shared memory is read
+        }
+    }
+
+   private:
+    __device__ __forceinline__ static WarpStorage& ofWarp(
+            SharedStorage& shared) {
+        return shared.warps[threadIdx.x / kWarpSize];
+    }
+
+    /// Of codes that are looked up in slices, whatever their lists: only
+    /// whether a list is read so is one by one.
+    __device__ __forceinline__ void copyCodebook() {
+        const ProductDecoder decoder(params);
+        const auto tryDims = [&]<int kDims>() {
+            using Blocks = ProductBlocks<Vectors::kLayout, kDims>;
+            static_assert(Blocks::kSliceFloats == Shape::kSliceFloats);
+            const TilePlace nowhere{0, 0, nullptr, 0};
+            if (!Blocks::suits(decoder, params, nowhere)) {
+                return false;
+            }
+            if (threadIdx.x < Blocks::kCodes) {
+                const Blocks blocks(decoder, params, nowhere, 0, 0, 0);
+                for (int s = 0; s * 16 < params.d; ++s) {
+                    blocks.copySlice(
+                            s * 16,
+                            params.d,
+                            shared.codebook + s * Shape::kSliceFloats);
+                }
+            }
+            return true;
+        };
+        if (!tryDims.template operator()<4>()) {
+            tryDims.template operator()<2>();
+        }
+        asm volatile("cp.async.wait_all;" ::: "memory");
+        __syncthreads();
+    }
+
+    __device__ __forceinline__ void runTile(const IvfWork& work) {
+        const Vectors list(params);
+        tables.read(ListTables<Vectors>(list, work.place, params));
+        const int numRows =
+                int(min(work.place.numRows, uint32_t(Shape::kQueries)));
+        queries.look(work, numRows);
+        __syncwarp();
+        queries.convert(numRows, tables);
+        __syncwarp();
+        const auto length = uint32_t(work.place.last);
+        const uint32_t columns = vectorsOfColumns(params, length);
+        const uint32_t first = uint32_t(work.place.first);
+        float slack = 0; // greatest of the vectors'
+#pragma unroll 1
+        for (uint32_t column = first;
+             column < min(first + kIvfFewVectors, columns);
+             column += kIvfGroup) {
+            TilePlace place = work.place;
+            place.first = int64_t(kIvfGroup) *
+                    groupOfColumns(params, column / kIvfGroup, length);
+            const int numVectors =
+                    int(min(place.last - place.first, int64_t(kIvfGroup)));
+            const float ofGroup = multiply(list, place, numVectors);
+            slack = fmaxf(slack, ofGroup);
+            write(place, numVectors, column, numRows);
+        }
+        if (params.isLower) {
+            queries.widen(slack, numRows);
+        }
+    }
+
+    /// Products of a group with the queries; what bounds have of its vectors.
+    /// Returns their slack.
+    __device__ __forceinline__ float multiply(
+            const Vectors& list,
+            const TilePlace& place,
+            int numVectors) {
+        float slack = 0;
+        withBlocks(
+                list,
+                place,
+                Reads::firstVector(),
+                numVectors,
+                params,
+                Reads::component(),
+                [&](const auto& blocks) {
+                    slack = multiply(blocks, numVectors);
+                });
+        return slack;
+    }
+
+    /// Steps that are on their way, and one that is used; they divide kSteps.
+    static constexpr int kAtOnce = 4;
+
+    template <class Blocks>
+    __device__ __forceinline__ float multiply(
+            const Blocks& blocks,
+            int numVectors) {
+        // A scale from some of the components; where it does not suit all, they
+        // are read again.
+        const int middle = (params.d + 15) / 16 / 2 * 16;
+        float squares[4] = {};
+        const auto sample = blocks.read(middle);
+        typename Blocks::Raw raws[kAtOnce];
+        readAhead(blocks, raws);
+        decode(blocks, sample, middle, [&](int, const float4& r) {
+            Reads::addSquares(squares, r);
+        });
+        float scale = ivf_estimate::scaleOf(
+                ivf_estimate::kSampledSquares * float(params.d) *
+                Reads::greatestOf(squares, numVectors));
+        for (;;) {
+#pragma unroll
+            for (int j = 0; j < 4; ++j) {
+                squares[j] = 0;
+            }
+            products.clear();
+            multiplySteps(blocks, raws, scale, squares);
+            const float greatest = Reads::greatestOf(squares, numVectors);
+            const float suited = ivf_estimate::scaleOf(greatest);
+            if (ivf_estimate::isSuited(scale, suited)) {
+                vectors.inverse = ivf_estimate::inverseOf(scale);
+                return setTerms(squares, greatest, numVectors);
+            }
+            scale = suited;
+            readAhead(blocks, raws);
+        }
+    }
+
+    template <class Blocks>
+    __device__ __forceinline__ static void readAhead(
+            const Blocks& blocks,
+            typename Blocks::Raw (&raws)[kAtOnce]) {
+#pragma unroll
+        for (int s = 0; s < kAtOnce - 1; ++s) {
+            raws[s] = blocks.read(s * 16);
+        }
+    }
+
+    template <class Blocks>
+    __device__ __forceinline__ void multiplySteps(
+            const Blocks& blocks,
+            typename Blocks::Raw (&raws)[kAtOnce],
+            float scale,
+            float (&squares)[4]) {
+        static_assert(Shape::kSteps % kAtOnce == 0);
+        // Not unrolled as a whole: the compiler would read all steps at once,
+        // and keep them in local memory.
+#pragma unroll 1
+        for (int first = 0; first < params.d; first += kAtOnce * 16) {
+#pragma unroll
+            for (int s = 0; s < kAtOnce; ++s) {
+                // Behind the last component there is nothing to read.
+                raws[(s + kAtOnce - 1) % kAtOnce] =
+                        blocks.read(first + (s + kAtOnce - 1) * 16);
+                multiplyStep(blocks, raws[s], first + s * 16, scale, squares);
+            }
+        }
+    }
+
+    template <class Blocks>
+    __device__ __forceinline__ void multiplyStep(
+            const Blocks& blocks,
+            const typename Blocks::Raw& raw,
+            int offset,
+            float scale,
+            float (&squares)[4]) {
+        float4 values4[4];
+        decode(blocks, raw, offset, [&](int i, const float4& r) {
+            Reads::addSquares(squares, r);
+            values4[i] = {r.x * scale, r.y * scale, r.z * scale, r.w * scale};
+        });
+        uint32_t values[2][4];
+#pragma unroll
+        for (int i = 0; i < 2; ++i) {
+            const float4& one = values4[2 * i];
+            const float4& two = values4[2 * i + 1];
+            values[0][2 * i] = toFloat16(one.x, two.x);
+            values[0][2 * i + 1] = toFloat16(one.y, two.y);
+            values[1][2 * i] = toFloat16(one.z, two.z);
+            values[1][2 * i + 1] = toFloat16(one.w, two.w);
+        }
+        uint32_t q[4];
+        queries.load(q, offset / 16);
+#pragma unroll
+        for (int a = 0; a < 2; ++a) {
+            mmaFloat16(products.sums[a][0], values[a], q);
+            mmaFloat16(products.sums[a][1], values[a], q + 2);
+        }
+    }
+
+    template <class Blocks, class Body>
+    __device__ __forceinline__ void decode(
+            const Blocks& blocks,
+            const typename Blocks::Raw& raw,
+            int offset,
+            const Body& body) const {
+        const int c = offset + Reads::component();
+        if constexpr (Reads::kHasSlices<Blocks>) {
+            const float* slice =
+                    shared.codebook + offset / 16 * Shape::kSliceFloats;
+            Reads::decode(blocks, raw, offset, c, tables, body, slice);
+        } else {
+            Reads::decode(blocks, raw, offset, c, tables, body);
+        }
+    }
+
+    /// Returns the slack.
+    __device__ __forceinline__ float setTerms(
+            const float (&squares)[4],
+            float greatest,
+            int numVectors) {
+        bool haveBounds = true;
+#pragma unroll
+        for (int j = 0; j < 4; ++j) {
+            const bool isThere = Reads::firstVector() + j < numVectors;
+            haveBounds &= !isThere || squares[j] <= ivf_estimate::kGreatest;
+            vectors.terms[j] = isThere ? ivf_estimate::ofVector(
+                                                 kMetric,
+                                                 params.bound,
+                                                 squares[j],
+                                                 greatest,
+                                                 params.isLower)
+                                       : float(NAN);
+        }
+        return __all_sync(kFullWarp, haveBounds)
+                ? ivf_estimate::slackOfVectors(kMetric, params.bound, greatest)
+                : INFINITY;
+    }
+
+    /// Bounds of a group's vectors to the rows' columns; column: of its first
+    /// vector in its list.
+    __device__ __forceinline__ void write(
+            const TilePlace& place,
+            int numVectors,
+            uint32_t column,
+            int numRows) const {
+        const uint32_t bits = selectedWord(
+                                      params.lists,
+                                      place.listNumber,
+                                      uint32_t(place.first) / kIvfGroup) &
+                ~0u >> (kIvfGroup - numVectors);
+        const uint32_t wanted = bits >> Reads::firstVector() & 0xf;
+        const int q = int(threadIdx.x) % 4 * 2;
+        const int count = numVectors - Reads::firstVector();
+        const uint32_t at = column + Reads::firstVector();
+        const auto writeAs = [&]<bool kFours>() {
+            products.template writeAll<kFours>(
+                    params,
+                    vectors,
+                    queries.facts(),
+                    q,
+                    wanted,
+                    at,
+                    count,
+                    numRows);
+        };
+        params.boundVectors > 1 ? writeAs.template operator()<true>()
+                                : writeAs.template operator()<false>();
+    }
+};
+
+} // namespace faiss_bits
