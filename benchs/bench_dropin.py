@@ -56,12 +56,21 @@ OTHER_LISTS = 1e-3
 
 
 def cells(options):
-    """(index, n, d, q, k) of every measurement, grouped by index."""
-    for index, d in itertools.product(options.indexes, options.d):
-        for q, k in itertools.product(options.q, options.k):
+    """(index, n, d, nlist, nprobe, q, k) of every measurement, grouped by index;
+    of an index without lists nlist and nprobe are None."""
+    seen = set()  # such an index is not measured again for other lists
+    for nlist, index, d in itertools.product(
+        options.nlist, options.indexes, options.d
+    ):
+        nprobes = options.nprobe
+        if not index.startswith("ivf"):
+            nlist, nprobes = None, (None,)
+        for nprobe, q, k in itertools.product(nprobes, options.q, options.k):
+            cell = index, options.n, d, nlist, nprobe, q, k
             # FAISS's GPU indexes take no more.
-            if k <= 2048:
-                yield index, options.n, d, q, k
+            if k <= 2048 and cell not in seen:
+                seen.add(cell)
+                yield cell
 
 
 @functools.lru_cache(maxsize=4)
@@ -93,18 +102,17 @@ def codes(n, d, seed):
 class Worker:
     """Holds one index at a time and times searches on it."""
 
-    def __init__(self, folder, seconds, nlist, nprobe):
+    def __init__(self, folder, seconds):
         import faiss
 
         self.faiss, self.folder, self.seconds = faiss, folder, seconds
-        self.nlist, self.nprobe = nlist, nprobe
         self.resources = faiss.StandardGpuResources()
         self.key, self.index = None, None
         self.greatest_norm = None  # of the vectors
 
-    def make(self, index, n, d):
+    def make(self, index, n, d, nlist):
         """The index of a cell, filled."""
-        if self.key == (index, n, d):
+        if self.key == (index, n, d, nlist):
             return
         self.index = None
         faiss, res = self.faiss, self.resources
@@ -116,25 +124,23 @@ class Worker:
             self.index = faiss.GpuIndexBinaryFlat(res, d)
             self.index.add(codes(n, d, 2))
         else:
-            path = self.trained(index, n, d)
+            path = self.trained(index, n, d, nlist)
             options = faiss.GpuClonerOptions()
             options.usePrecomputed = PQ_INDEXES.get(index, (0, False))[1]
             self.index = faiss.index_cpu_to_gpu(
                 res, 0, faiss.read_index(path), options
             )
-            self.index.nprobe = self.nprobe
         if index != "binary_flat":
             self.greatest_norm = greatest_norm_of(n, d, 2)
-        self.key = (index, n, d)
+        self.key = (index, n, d, nlist)
 
-    def trained(self, index, n, d):
+    def trained(self, index, n, d, nlist):
         """File of a trained and filled index; the first to ask makes it."""
         faiss, res = self.faiss, self.resources
         kind = index.removesuffix("_tables")
-        path = os.path.join(self.folder, f"{kind}-{n}-{d}.faiss")
+        path = os.path.join(self.folder, f"{kind}-{n}-{d}-{nlist}.faiss")
         if not os.path.exists(path):
             x = vectors(n, d, 2)
-            nlist = min(self.nlist, n // 64)
             if index == "ivf_flat":
                 made = faiss.GpuIndexIVFFlat(res, d, nlist, faiss.METRIC_L2)
             elif index == "ivf_sq8":
@@ -150,10 +156,12 @@ class Worker:
             faiss.write_index(faiss.index_gpu_to_cpu(made), path)
         return path
 
-    def measure(self, index, n, d, q, k, result):
+    def measure(self, index, n, d, nlist, nprobe, q, k, result):
         """(median milliseconds of a search, tolerance of its distances); its
         result goes to a file."""
-        self.make(index, n, d)
+        self.make(index, n, d, nlist)
+        if nprobe is not None:
+            self.index.nprobe = nprobe
         xq = (codes if index == "binary_flat" else vectors)(q, d, 3)
         search = self.index.search
         distances, ids = search(xq, k)
@@ -184,9 +192,7 @@ def work(options):
         import faiss_bits.dropin
     import faiss
 
-    worker = Worker(
-        options.folder, options.seconds, options.nlist, options.nprobe
-    )
+    worker = Worker(options.folder, options.seconds)
     about = {"faiss": faiss.__version__}
     if options.work == "dropin":
         about["dropin"] = faiss_bits.dropin.status()
@@ -207,8 +213,7 @@ class Process:
         self.results = os.path.join(folder, f"{kind}.npz")
         self.process = subprocess.Popen(
             [sys.executable, os.path.abspath(__file__), "--work", kind,
-             "--folder", folder, "--seconds", str(options.seconds),
-             "--nlist", str(options.nlist), "--nprobe", str(options.nprobe)],
+             "--folder", folder, "--seconds", str(options.seconds)],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
             env=environment,
         )
@@ -298,8 +303,6 @@ def main(options):
             "dropin": dropin.about["dropin"].partition(", ")[2],
             "commit": commit(),
             "date": datetime.date.today().isoformat(),
-            "nlist": options.nlist,
-            "nprobe": options.nprobe,
         }
         rows, begin = [], time.monotonic()
         for cell in cells(options):
@@ -311,20 +314,24 @@ def main(options):
             (stock_ms, tolerance), (dropin_ms, _) = (
                 process.ask(cell) for process in (stock, dropin)
             )
-            index, n, d, q, k = cell
+            index, n, d, nlist, nprobe, q, k = cell
+            lists = {} if nlist is None else {"nlist": nlist, "nprobe": nprobe}
             equal, same = compare(
                 stock.results, dropin.results, tolerance,
                 OTHER_LISTS if index.startswith("ivf") else 0.0,
             )
             rows.append({
-                "bench": "dropin", "index": index, "n": n, "d": d, "q": q, "k": k,
+                "bench": "dropin", "index": index, "n": n, "d": d, **lists,
+                "q": q, "k": k,
                 "ms_stock": round(stock_ms, 5), "ms_dropin": round(dropin_ms, 5),
                 "ids_equal": equal, "places_same": same,
                 "tolerance": float(f"{tolerance:.3g}"),
             })
             save(options.out, meta, rows)
-            print(f"{index:12} n={n} d={d} q={q:<6} k={k:<5} {stock_ms:10.3f} ms "
-                  f"{dropin_ms:10.3f} ms  {stock_ms / dropin_ms:6.2f}x  "
+            at = " ".join(f"{name}={value}" for name, value in lists.items())
+            print(f"{index:12} n={n} d={d} {at} q={q:<6} k={k:<5} "
+                  f"{stock_ms:10.3f} ms {dropin_ms:10.3f} ms  "
+                  f"{stock_ms / dropin_ms:6.2f}x  "
                   f"{'equal' if equal else 'NOT EQUAL'} ({same:.4%})", flush=True)
     return 0 if rows and all(row["ids_equal"] for row in rows) else 1
 
@@ -340,16 +347,18 @@ def parse(arguments):
     parser.add_argument("--d", type=int, nargs="+", default=[128])
     parser.add_argument("--q", type=int, nargs="+", default=[1, 16, 1024, 10240])
     parser.add_argument("--k", type=int, nargs="+", default=[1, 10, 100, 1000, 2048])
-    parser.add_argument("--nlist", type=int, default=4096,
+    parser.add_argument("--nlist", type=int, nargs="+", default=[4096],
                         help="lists of an IVF index; one for 64 vectors at most")
-    parser.add_argument("--nprobe", type=int, default=32)
+    parser.add_argument("--nprobe", type=int, nargs="+", default=[32])
     parser.add_argument("--seconds", type=float, default=0.3,
                         help="at least so long a cell, and three searches")
     parser.add_argument("--max-seconds", type=float, default=0,
                         help="start no cell after that; 0: no limit")
     parser.add_argument("--work", choices=("stock", "dropin"), help=argparse.SUPPRESS)
     parser.add_argument("--folder", help=argparse.SUPPRESS)
-    return parser.parse_args(arguments)
+    options = parser.parse_args(arguments)
+    options.nlist = [min(nlist, options.n // 64) for nlist in options.nlist]
+    return options
 
 
 if __name__ == "__main__":

@@ -31,15 +31,16 @@ CELL_FIELDS = {
                     "n", "d", "k", "niter"),
     "many_knn_graph": ("index", "kind", "shards", "devices", "peers", "arrays",
                        "n", "d", "k", "block"),
-    "dropin": ("index", "n", "d", "q", "k"),
+    "dropin": ("index", "n", "d", "nlist", "nprobe", "q", "k"),
     "calls": ("name", "n", "d", "k"),
     "kmeans": ("n", "d", "k", "niter", "input", "data"),
     "words": ("dictionary", "device", "threads", "queries", "r"),
 }
 
 #: Fields that not every row of a bench has: p is of the metric Lp, data of
-#: what is not uniform, clusters of clustered data, threads of the CPU.
-OPTIONAL_FIELDS = ("p", "data", "clusters", "threads")
+#: what is not uniform, clusters of clustered data, threads of the CPU, nlist and
+#: nprobe of lists (of "dropin" flat indexes, too).
+OPTIONAL_FIELDS = ("p", "data", "clusters", "threads", "nlist", "nprobe")
 
 
 def load(path):

@@ -86,8 +86,19 @@ def test_cells_and_report(tmp_path):
     )
     cells = list(bench_dropin.cells(options))
     assert len(cells) == len(set(cells)) == 16
-    assert cells[0] == ("flat_l2", 1 << 20, 32, 1, 10)
-    assert (options.nlist, options.nprobe) == (4096, 32)
+    assert cells[0] == ("flat_l2", 1 << 20, 32, None, None, 1, 10)
+    assert cells[8] == ("ivf_pq32", 1 << 20, 32, 4096, 32, 1, 10)
+    # Other lists are of other indexes; flat ones have none, and no list has fewer
+    # than 64 vectors.
+    options = bench_dropin.parse(
+        "--indexes flat_l2 ivf_pq32 --n 131072 --nlist 4096 1024 --nprobe 32 8 "
+        "--q 1 --k 10".split()
+    )
+    assert list(bench_dropin.cells(options)) == [
+        ("flat_l2", 1 << 17, 128, None, None, 1, 10),
+        *(("ivf_pq32", 1 << 17, 128, nlist, nprobe, 1, 10)
+          for nlist in (2048, 1024) for nprobe in (32, 8)),
+    ]
     path = tmp_path / "rows.json"
     for rows in ([], [{"bench": "dropin"}], [{"bench": "dropin"}, {"q": 1}]):
         bench_dropin.save(path, {"gpu": "x"}, rows)
