@@ -7,9 +7,9 @@
 /// block of IvfEstimates.cuh holds its vectors in registers and waits for each
 /// read on the way there, which pays where a list's queries fill many tiles.
 ///
-/// Bound by: instructions that decode, and one read of the lists; not profiled.
-/// Product codes are looked up in shared memory, where the whole codebook stays
-/// for all lists.
+/// Bound by: instructions that decode, and one read of the lists; of product
+/// codes by look-ups in shared memory, where the whole codebook stays for all
+/// lists.
 #pragma once
 
 #include <type_traits>
