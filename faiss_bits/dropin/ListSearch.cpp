@@ -257,9 +257,7 @@ bool searchKnownLists(
         KnownLengths& known,
         cudaStream_t stream) {
     ListLengths expected = known.found();
-    // Others do not wait at the end.
-    if (!shareLists(problem) ||
-        !known.isTrusted(r.nprobe, expected.mostProbed) ||
+    if (!known.isTrusted(r.nprobe, expected.mostProbed) ||
         !leftByLengths(r, problem, expected).empty()) {
         return false;
     }
@@ -328,7 +326,10 @@ std::string searchLists(const ListRequest& r, cudaStream_t stream) {
         return "searches of residuals in lists that are too many";
     }
     const ListProbes probes{r.lists, r.probes, r.numQueries, r.nprobe};
-    const std::shared_ptr<KnownLengths> known = knownLengthsOf(r.lists);
+    // Others do not wait at the end, so it is of no use to them.
+    const bool mayKnow = shareLists(problem);
+    const std::shared_ptr<KnownLengths> known =
+            mayKnow ? knownLengthsOf(r.lists) : nullptr;
     if (known && searchKnownLists(r, problem, probes, *known, stream)) {
         return "";
     }
@@ -336,7 +337,7 @@ std::string searchLists(const ListRequest& r, cudaStream_t stream) {
             findListLengths(probes, known ? known->lengths() : nullptr, stream);
     if (known && lengths.numOthers == 0) {
         known->confirm(r.nprobe, lengths.mostProbed);
-    } else {
+    } else if (mayKnow) {
         rememberLengths(r.lists, lengths, stream);
     }
     const std::string leftThen = leftByLengths(r, problem, lengths);

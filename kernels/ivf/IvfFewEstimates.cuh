@@ -7,32 +7,19 @@
 /// block of IvfEstimates.cuh holds its vectors in registers and waits for each
 /// read on the way there, which pays where a list's queries fill many tiles.
 ///
-/// Bound by: instructions that decode, and one read of the lists; not profiled.
-/// Product codes are looked up in shared memory, where the whole codebook stays
-/// for all lists.
+/// Bound by: instructions that decode, and one read of the lists; of product
+/// codes by look-ups in shared memory, where the whole codebook stays for all
+/// lists.
 #pragma once
 
+#include <type_traits>
+
+#include "kernels/ivf/HeldProductRows.cuh"
 #include "kernels/ivf/IvfEstimateProducts.cuh"
-#include "kernels/ivf/IvfFewEstimates.h"
 #include "kernels/ivf/IvfFewTables.cuh"
 #include "kernels/ivf/IvfFilter.cuh"
 
 namespace faiss_bits {
-
-/// How blocks are made of warps.
-template <ListCoding kCoding>
-struct IvfFewShape {
-    static constexpr bool kHasCodebook = kCoding == ListCoding::Product;
-    static constexpr int kDepth = 128; // components at most
-    static constexpr int kSteps = kDepth / 16;
-    static constexpr int kThreads = kHasCodebook ? 512 : 256;
-    static constexpr int kBlocks = kHasCodebook ? 1 : 2;
-    static constexpr int kWarps = kThreads / kWarpSize;
-    static constexpr int kQueries = kIvfFewQueries;
-    static constexpr int kSliceFloats = 16 * 256; // of a step of codes
-    static constexpr int kCodebookFloats =
-            kHasCodebook ? kSteps * kSliceFloats : 1;
-};
 
 /// What Products take of vectors.
 struct IvfFewVectorTerms : IvfVectorReads {
@@ -45,6 +32,8 @@ template <Metric kMetric, class Vectors>
 struct IvfFewEstimates {
     static constexpr ListCoding kCoding = Vectors::kCoding;
     using Shape = IvfFewShape<kCoding>;
+    static constexpr bool kHoldsRows = kCoding == ListCoding::Product &&
+            Vectors::kLayout == ListLayout::Rows;
     using Reads = IvfVectorReads;
     using Order = IvfTileOrder<kIvfFewQueries, kIvfFewVectors>;
     using Tables = IvfFewTables<Vectors, Shape::kDepth>;
@@ -133,53 +122,108 @@ struct IvfFewEstimates {
                 int(min(work.place.numRows, uint32_t(Shape::kQueries)));
         queries.look(work, numRows);
         __syncwarp();
+        if constexpr (kHoldsRows) {
+            const ProductDecoder decoder(params);
+            if (HeldProductRows::suits(decoder, params, work.place)) {
+                runHeldRows(decoder, work, numRows);
+                return;
+            }
+        }
         queries.convert(numRows, tables);
         __syncwarp();
-        const auto length = uint32_t(work.place.last);
-        const uint32_t columns = vectorsOfColumns(params, length);
-        const uint32_t first = uint32_t(work.place.first);
+        runGroups(work, numRows, [&](uint32_t column) {
+            float slack = 0;
+            withBlocks(
+                    list,
+                    groupOf(work, column),
+                    Reads::firstVector(),
+                    numVectorsOf(work, column),
+                    params,
+                    Reads::component(),
+                    [&](const auto& blocks) {
+                        slack = multiply(blocks, numVectorsOf(work, column));
+                    });
+            return slack;
+        });
+    }
+
+    /// Codes of a group are on their way while the queries are converted, or
+    /// those of the group before are used.
+    __device__ __forceinline__ void runHeldRows(
+            const ProductDecoder& decoder,
+            const IvfWork& work,
+            int numRows) {
+        const auto read = [&](uint32_t column) {
+            return HeldProductRows(
+                    decoder,
+                    params,
+                    groupOf(work, column),
+                    Reads::firstVector(),
+                    numVectorsOf(work, column),
+                    Reads::component());
+        };
+        HeldProductRows next = read(uint32_t(work.place.first));
+        queries.convert(numRows, tables);
+        __syncwarp();
+        runGroups(work, numRows, [&](uint32_t column) {
+            const HeldProductRows blocks = next;
+            if (column + kIvfGroup < endOf(work)) {
+                next = read(column + kIvfGroup);
+            }
+            return multiply(blocks, numVectorsOf(work, column));
+        });
+    }
+
+    /// Of a tile, in columns of its list.
+    __device__ __forceinline__ uint32_t endOf(const IvfWork& work) const {
+        return min(
+                uint32_t(work.place.first) + kIvfFewVectors,
+                vectorsOfColumns(params, uint32_t(work.place.last)));
+    }
+    /// Where the vectors of a group of columns are.
+    __device__ __forceinline__ TilePlace
+    groupOf(const IvfWork& work, uint32_t column) const {
+        TilePlace place = work.place;
+        place.first = int64_t(kIvfGroup) *
+                groupOfColumns(
+                              params, column / kIvfGroup, uint32_t(place.last));
+        return place;
+    }
+    __device__ __forceinline__ int numVectorsOf(
+            const IvfWork& work,
+            uint32_t column) const {
+        const TilePlace place = groupOf(work, column);
+        return int(min(place.last - place.first, int64_t(kIvfGroup)));
+    }
+
+    /// multiplyGroup(column): products of a group with the queries, what bounds
+    /// have of its vectors, and returns their slack.
+    template <class MultiplyGroup>
+    __device__ __forceinline__ void runGroups(
+            const IvfWork& work,
+            int numRows,
+            const MultiplyGroup& multiplyGroup) {
         float slack = 0; // greatest of the vectors'
 #pragma unroll 1
-        for (uint32_t column = first;
-             column < min(first + kIvfFewVectors, columns);
+        for (uint32_t column = uint32_t(work.place.first); column < endOf(work);
              column += kIvfGroup) {
-            TilePlace place = work.place;
-            place.first = int64_t(kIvfGroup) *
-                    groupOfColumns(params, column / kIvfGroup, length);
-            const int numVectors =
-                    int(min(place.last - place.first, int64_t(kIvfGroup)));
-            const float ofGroup = multiply(list, place, numVectors);
-            slack = fmaxf(slack, ofGroup);
-            write(place, numVectors, column, numRows);
+            slack = fmaxf(slack, multiplyGroup(column));
+            write(groupOf(work, column),
+                  numVectorsOf(work, column),
+                  column,
+                  numRows);
         }
         if (params.isLower) {
             queries.widen(slack, numRows);
         }
     }
 
-    /// Products of a group with the queries; what bounds have of its vectors.
-    /// Returns their slack.
-    __device__ __forceinline__ float multiply(
-            const Vectors& list,
-            const TilePlace& place,
-            int numVectors) {
-        float slack = 0;
-        withBlocks(
-                list,
-                place,
-                Reads::firstVector(),
-                numVectors,
-                params,
-                Reads::component(),
-                [&](const auto& blocks) {
-                    slack = multiply(blocks, numVectors);
-                });
-        return slack;
-    }
-
     /// Steps that are on their way, and one that is used; they divide kSteps.
-    static constexpr int kAtOnce = 4;
+    template <class Blocks>
+    static constexpr int kAtOnce =
+            std::is_same_v<Blocks, HeldProductRows> ? 2 : 4;
 
+    /// Products with the queries; returns the slack.
     template <class Blocks>
     __device__ __forceinline__ float multiply(
             const Blocks& blocks,
@@ -189,7 +233,7 @@ struct IvfFewEstimates {
         const int middle = (params.d + 15) / 16 / 2 * 16;
         float squares[4] = {};
         const auto sample = blocks.read(middle);
-        typename Blocks::Raw raws[kAtOnce];
+        typename Blocks::Raw raws[kAtOnce<Blocks>];
         readAhead(blocks, raws);
         decode(blocks, sample, middle, [&](int, const float4& r) {
             Reads::addSquares(squares, r);
@@ -218,9 +262,9 @@ struct IvfFewEstimates {
     template <class Blocks>
     __device__ __forceinline__ static void readAhead(
             const Blocks& blocks,
-            typename Blocks::Raw (&raws)[kAtOnce]) {
+            typename Blocks::Raw (&raws)[kAtOnce<Blocks>]) {
 #pragma unroll
-        for (int s = 0; s < kAtOnce - 1; ++s) {
+        for (int s = 0; s < kAtOnce<Blocks> - 1; ++s) {
             raws[s] = blocks.read(s * 16);
         }
     }
@@ -228,19 +272,20 @@ struct IvfFewEstimates {
     template <class Blocks>
     __device__ __forceinline__ void multiplySteps(
             const Blocks& blocks,
-            typename Blocks::Raw (&raws)[kAtOnce],
+            typename Blocks::Raw (&raws)[kAtOnce<Blocks>],
             float scale,
             float (&squares)[4]) {
-        static_assert(Shape::kSteps % kAtOnce == 0);
+        constexpr int kTurn = kAtOnce<Blocks>;
+        static_assert(Shape::kSteps % kTurn == 0);
         // Not unrolled as a whole: the compiler would read all steps at once,
         // and keep them in local memory.
 #pragma unroll 1
-        for (int first = 0; first < params.d; first += kAtOnce * 16) {
+        for (int first = 0; first < params.d; first += kTurn * 16) {
 #pragma unroll
-            for (int s = 0; s < kAtOnce; ++s) {
+            for (int s = 0; s < kTurn; ++s) {
                 // Behind the last component there is nothing to read.
-                raws[(s + kAtOnce - 1) % kAtOnce] =
-                        blocks.read(first + (s + kAtOnce - 1) * 16);
+                raws[(s + kTurn - 1) % kTurn] =
+                        blocks.read(first + (s + kTurn - 1) * 16);
                 multiplyStep(blocks, raws[s], first + s * 16, scale, squares);
             }
         }

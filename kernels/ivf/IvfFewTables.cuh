@@ -4,10 +4,26 @@
 
 #include "kernels/device/MmaFloat16.cuh"
 #include "kernels/ivf/IvfEstimateTerms.cuh"
+#include "kernels/ivf/IvfFewEstimates.h"
 #include "kernels/ivf/IvfTileOrder.cuh"
 #include "kernels/ivf/IvfVectorReads.cuh"
 
 namespace faiss_bits {
+
+/// How blocks are made of warps.
+template <ListCoding kCoding>
+struct IvfFewShape {
+    static constexpr bool kHasCodebook = kCoding == ListCoding::Product;
+    static constexpr int kDepth = 128; // components at most
+    static constexpr int kSteps = kDepth / 16;
+    static constexpr int kThreads = kHasCodebook ? 512 : 256;
+    static constexpr int kBlocks = kHasCodebook ? 1 : 2;
+    static constexpr int kWarps = kThreads / kWarpSize;
+    static constexpr int kQueries = kIvfFewQueries;
+    static constexpr int kSliceFloats = 16 * 256; // of a step of codes
+    static constexpr int kCodebookFloats =
+            kHasCodebook ? kSteps * kSliceFloats : 1;
+};
 
 /// Those of SharedTables, by one warp.
 template <class Vectors, int kDepth>

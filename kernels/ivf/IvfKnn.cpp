@@ -182,8 +182,7 @@ class IvfRows {
         const int multiprocessors = p_.device.multiprocessors;
         if constexpr (hasIvfFewEstimates(kCoding)) {
             if (takesIvfFewEstimates(params)) {
-                launchIvfPairs(
-                        params, kIvfFewQueries, kIvfFewVectors, stream_);
+                launchIvfPairs(params, kIvfFewQueries, kIvfFewVectors, stream_);
                 launchIvfFewEstimates<kMetric, kCoding>(
                         params, multiprocessors, stream_);
                 return;
