@@ -76,7 +76,7 @@ TEST_F(FewOfRows, EveryValueAndLength) {
 TEST_F(FewOfRows, EveryTypeAtEveryAddress) {
     for (DataType type :
          {DataType::Float16, DataType::BFloat16, DataType::Float32}) {
-        for (int64_t cols : {513, 700, 1100, 1300, 2560}) {
+        for (int64_t cols : {600, 700, 1100, 1300, 2560}) {
             for (size_t shift : {0, 1, 2, 3, 5, 7}) {
                 SelectCase c = of(kRows, cols);
                 c.keyType = type;
@@ -101,7 +101,8 @@ TEST_F(FewOfRows, EveryNumberOfRows) {
     for (int64_t rows : {17, 18, 31, 33, 63, 64, 65, 127, 129, 1000, 5003}) {
         for (int64_t cols : {700, 1500}) {
             expectFew(of(rows, cols), {2, 4});
-            SelectCase c = of(rows, cols);
+            // Shorter ones of 16 bits are of NarrowLists.cuh.
+            SelectCase c = of(rows, cols + 400);
             c.keyType = DataType::Float16;
             expectFew(c, {2, 4});
         }
@@ -109,7 +110,7 @@ TEST_F(FewOfRows, EveryNumberOfRows) {
 }
 
 TEST_F(FewOfRows, Layouts) {
-    for (int64_t cols : {601, 2500}) {
+    for (int64_t cols : {1101, 2500}) {
         for (DataType type : {DataType::Float32, DataType::BFloat16}) {
             SelectCase c = of(50, cols);
             c.keyType = type;

@@ -1,5 +1,6 @@
-/// The k <= 8 best of rows of some hundred columns (short_rows/LaneLists.cuh):
-/// both sides of every edge, ties at the limit and below it, few rows and many.
+/// The few best of rows of some hundred columns (short_rows/LaneLists.cuh, and
+/// NarrowLists.cuh for keys of 16 bits): both sides of every edge, ties at the
+/// limit and below it, few rows and many.
 
 #include <random>
 
@@ -25,18 +26,23 @@ class LaneLists : public GpuTest {
         return c;
     }
 
-    static bool takes(int64_t rows, int64_t cols, int k) {
+    static bool takes(
+            int64_t rows,
+            int64_t cols,
+            int k,
+            DataType type = DataType::Float32) {
         SelectProblem p;
         p.rows = rows;
         p.cols = cols;
         p.k = k;
+        p.keyType = type;
         return hasLaneLists(p);
     }
 
     static void expectLists(const SelectCase& c, const std::vector<int>& ks) {
         std::vector<int> taken;
         for (int k : ks) {
-            if (takes(c.rows, c.cols, k)) {
+            if (takes(c.rows, c.cols, k, c.keyType)) {
                 taken.push_back(k);
             }
         }
@@ -46,6 +52,7 @@ class LaneLists : public GpuTest {
 };
 
 const std::vector<int> kKs = {2, 3, 4, 5, 7, 8};
+const std::vector<int> kNarrowKs = {2, 3, 4, 5, 7, 8, 9, 13, 15, 16};
 const int64_t kCols[] = {2,   3,   5,   8,   9,   31,  32,  33,  63,  64,  65,
                          95,  96,  97,  127, 128, 129, 191, 192, 193, 250, 255,
                          256, 257, 300, 383, 384, 385, 500, 511, 512};
@@ -68,6 +75,32 @@ TEST_F(LaneLists, EveryValueAndLength) {
     }
 }
 
+/// Keys of 16 bits: rows that begin and end in the middle of a word, or do not.
+TEST_F(LaneLists, EveryNarrowValueAndLength) {
+    std::vector<int64_t> lengths(std::begin(kCols), std::end(kCols));
+    for (int64_t cols : {513, 700, 767, 768, 769, 1023, 1024}) {
+        lengths.push_back(cols);
+    }
+    for (DataType type : {DataType::Float16, DataType::BFloat16}) {
+        for (Values values : kAllValues) {
+            for (int64_t cols : lengths) {
+                for (int64_t rows : {kManyRows, kFewRows}) {
+                    SelectCase c = of(rows, cols);
+                    c.keyType = type;
+                    c.values = values;
+                    expectLists(c, kNarrowKs);
+                    c.largest = true;
+                    c.shift = 1;
+                    expectLists(c, kNarrowKs);
+                    if (HasFailure()) {
+                        return;
+                    }
+                }
+            }
+        }
+    }
+}
+
 TEST_F(LaneLists, EveryTypeAtEveryAddress) {
     for (DataType type :
          {DataType::Float16, DataType::BFloat16, DataType::Float32}) {
@@ -81,7 +114,7 @@ TEST_F(LaneLists, EveryTypeAtEveryAddress) {
                 for (Values values :
                      {Values::FewDistinct, Values::SomeNan, Values::Random}) {
                     c.values = values;
-                    expectLists(c, kKs);
+                    expectLists(c, kNarrowKs);
                 }
                 if (HasFailure()) {
                     return;
@@ -97,7 +130,7 @@ TEST_F(LaneLists, EveryNumberOfRows) {
             SelectCase c = of(rows, cols);
             expectLists(c, {2, 3, 8});
             c.keyType = DataType::Float16;
-            expectLists(c, {2, 3, 8});
+            expectLists(c, {2, 3, 8, 16});
         }
     }
 }
@@ -111,21 +144,21 @@ TEST_F(LaneLists, Layouts) {
             c.shift = 1;
             c.outPadding = 5;
             c.idType = IdType::Int32;
-            expectLists(c, kKs);
+            expectLists(c, kNarrowKs);
             c.givenIds = true;
             c.idPadding = 2;
-            expectLists(c, kKs);
+            expectLists(c, kNarrowKs);
             c.sharedIds = true;
             c.idPadding = 0;
-            expectLists(c, kKs);
+            expectLists(c, kNarrowKs);
             c = of(50, cols);
             c.keyType = type;
             c.sorted = false;
             c.idOffset = 77;
-            expectLists(c, kKs);
+            expectLists(c, kNarrowKs);
             c.dropNan = true;
             c.values = Values::SomeNan;
-            expectLists(c, kKs);
+            expectLists(c, kNarrowKs);
         }
     }
 }
@@ -183,12 +216,14 @@ TEST_F(LaneLists, Periods) {
 TEST_F(LaneLists, SmallOfEveryKernel) {
     for (DataType type :
          {DataType::Float32, DataType::Float16, DataType::BFloat16}) {
-        for (int64_t cols : {20, 60, 90, 120, 161, 200, 300, 400}) {
+        for (int64_t cols : {20, 60, 90, 120, 161, 200, 300, 400, 700, 900}) {
             for (int64_t rows : {kManyRows, kFewRows}) {
                 SelectCase c = of(rows, cols);
                 c.keyType = type;
                 c.values = Values::FewDistinct;
-                expectLists(c, {2, 4, 8});
+                if (cols <= 512 || type != DataType::Float32) {
+                    expectLists(c, {2, 4, 8, 16});
+                }
             }
         }
     }
@@ -204,6 +239,15 @@ TEST_F(LaneLists, TakesFewOfShortRowsWithoutBias) {
     EXPECT_FALSE(takes(10, 16, 3));
     EXPECT_TRUE(takes(10, 17, 8));
     EXPECT_FALSE(takes(10, 1, 2));
+    for (DataType type : {DataType::Float16, DataType::BFloat16}) {
+        EXPECT_TRUE(takes(10, 1024, 16, type));
+        EXPECT_FALSE(takes(10, 1025, 16, type));
+        EXPECT_FALSE(takes(10, 1024, 17, type));
+        EXPECT_TRUE(takes(10, 64, 8, type));
+        EXPECT_FALSE(takes(10, 64, 9, type));
+        EXPECT_TRUE(takes(10, 65, 9, type));
+        EXPECT_FALSE(takes(10, 16, 3, type));
+    }
     SelectProblem p;
     p.rows = 10;
     p.cols = 100;

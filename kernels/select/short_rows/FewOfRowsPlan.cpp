@@ -55,7 +55,7 @@ std::string FewOfRowsPlan::toString() const {
 
 FewOfRowsPlan planFewOfRows(const SelectProblem& p) {
     FewOfRowsPlan plan;
-    if (p.hasColBias() || p.k < 2 || areFewShortRows(p)) {
+    if (p.hasColBias() || p.k < 2 || areFewShortRows(p) || hasLaneLists(p)) {
         return plan;
     }
     const auto found = std::find_if(

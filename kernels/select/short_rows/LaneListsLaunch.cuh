@@ -1,23 +1,27 @@
 /// The launch of lists of lanes; included by the generated sources only.
 #pragma once
 
-#include <iterator>
+#include <span>
 #include <utility>
 
 #include "kernels/common/CudaCheck.h"
 #include "kernels/common/Error.h"
 #include "kernels/select/short_rows/LaneLists.cuh"
+#include "kernels/select/short_rows/NarrowLists.cuh"
 
 namespace faiss_bits {
 
 template <class T, int kLanes, int kItems, int kBest>
 void launchLists(const ShortRowsParams& params, cudaStream_t stream) {
     constexpr unsigned kRows = kShortRowsThreads / kLanes;
-    laneListsKernel<T, kLanes, kItems, kBest>
-            <<<(params.rows + kRows - 1) / kRows,
-               kShortRowsThreads,
-               0,
-               stream>>>(params);
+    const unsigned blocks = (params.rows + kRows - 1) / kRows;
+    if constexpr (sizeof(T) == 2) {
+        narrowListsKernel<T, kLanes, kItems, kBest>
+                <<<blocks, kShortRowsThreads, 0, stream>>>(params);
+    } else {
+        laneListsKernel<T, kLanes, kItems, kBest>
+                <<<blocks, kShortRowsThreads, 0, stream>>>(params);
+    }
     BITS_CUDA_CHECK(cudaGetLastError());
 }
 
@@ -27,8 +31,11 @@ void launchLists(const ShortRowsParams& params, cudaStream_t stream) {
         launchLists<T, kLanes, kItems, 2>(params, stream);
     } else if (params.select.k <= 4) {
         launchLists<T, kLanes, kItems, 4>(params, stream);
-    } else {
+    } else if (sizeof(T) == 4 || params.select.k <= kMostLaneListsK) {
         launchLists<T, kLanes, kItems, kMostLaneListsK>(params, stream);
+    } else if constexpr (
+            sizeof(T) == 2 && uint32_t(kLanes * kItems) > kMostFewNarrowCols) {
+        launchLists<T, kLanes, kItems, kMostNarrowListsK>(params, stream);
     }
 }
 
@@ -45,17 +52,51 @@ constexpr LaneListsShape kLaneListsShapes[] = {
         {32, 12},
         {32, 16}};
 
+/// The same of keys of 16 bits.
+constexpr LaneListsShape kNarrowListsShapes[] = {
+        {8, 4},
+        {8, 8},
+        {8, 12},
+        {8, 16},
+        {8, 24},
+        {8, 32},
+        {16, 24},
+        {16, 32},
+        {32, 4},
+        {32, 8},
+        {32, 12},
+        {32, 16},
+        {32, 24},
+        {32, 32}};
+
+template <class T>
+constexpr std::span<const LaneListsShape> listsShapes() {
+    if constexpr (sizeof(T) == 2) {
+        return kNarrowListsShapes;
+    } else {
+        return kLaneListsShapes;
+    }
+}
+
+template <class T>
+constexpr LaneListsShape listsShape(uint32_t cols, bool isFew) {
+    return sizeof(T) == 2 ? narrowListsShape(cols, isFew)
+                          : laneListsShape(cols, isFew);
+}
+
 constexpr bool areSame(LaneListsShape a, LaneListsShape b) {
     return a.lanes == b.lanes && a.items == b.items;
 }
 
+template <class T>
 constexpr bool haveAllShapesKernels() {
-    for (uint32_t cols = 2; cols <= kMostLaneListsCols; ++cols) {
+    const uint32_t most =
+            sizeof(T) == 2 ? kMostNarrowListsCols : kMostLaneListsCols;
+    for (uint32_t cols = 2; cols <= most; ++cols) {
         for (const bool isFew : {false, true}) {
             bool isThere = false;
-            for (const LaneListsShape& shape : kLaneListsShapes) {
-                isThere =
-                        isThere || areSame(shape, laneListsShape(cols, isFew));
+            for (const LaneListsShape& shape : listsShapes<T>()) {
+                isThere = isThere || areSame(shape, listsShape<T>(cols, isFew));
             }
             if (!isThere) {
                 return false;
@@ -64,21 +105,20 @@ constexpr bool haveAllShapesKernels() {
     }
     return true;
 }
-static_assert(haveAllShapesKernels());
+static_assert(haveAllShapesKernels<float>() && haveAllShapesKernels<__half>());
 
-/// Throws Error for a shape that is none of kLaneListsShapes.
+/// Throws Error for a shape that has no kernel.
 template <class T, size_t... kPlaces>
 void launchShape(
         const ShortRowsParams& params,
         LaneListsShape shape,
         cudaStream_t stream,
         std::index_sequence<kPlaces...>) {
+    constexpr auto kShapes = listsShapes<T>();
     const bool isLaunched =
-            ((areSame(shape, kLaneListsShapes[kPlaces]) &&
-              (launchLists<
-                       T,
-                       kLaneListsShapes[kPlaces].lanes,
-                       kLaneListsShapes[kPlaces].items>(params, stream),
+            ((areSame(shape, kShapes[kPlaces]) &&
+              (launchLists<T, kShapes[kPlaces].lanes, kShapes[kPlaces].items>(
+                       params, stream),
                true)) ||
              ...);
     BITS_THROW_IF_NOT_FMT(
@@ -95,9 +135,9 @@ void launchLaneLists(
         cudaStream_t stream) {
     launchShape<T>(
             params,
-            laneListsShape(params.select.cols, isFew),
+            listsShape<T>(params.select.cols, isFew),
             stream,
-            std::make_index_sequence<std::size(kLaneListsShapes)>());
+            std::make_index_sequence<listsShapes<T>().size()>());
 }
 
 } // namespace faiss_bits

@@ -11,6 +11,12 @@ constexpr int kMostLaneListsK = 8;
 constexpr uint32_t kMostLaneListsCols = 512;
 constexpr uint32_t kMostWholeCols = 16;
 
+/// The same of keys of 16 bits (NarrowLists.cuh); with k beyond kMostLaneListsK
+/// rows of more than so many columns.
+constexpr int kMostNarrowListsK = 16;
+constexpr uint32_t kMostNarrowListsCols = 1024;
+constexpr uint32_t kMostFewNarrowCols = 64;
+
 /// Lanes that have a row, and keys of each.
 struct LaneListsShape {
     int lanes;
@@ -27,7 +33,18 @@ constexpr LaneListsShape laneListsShape(uint32_t cols, bool isFew) {
     return {lanes, (int(cols) + kStep * lanes - 1) / (kStep * lanes) * kStep};
 }
 
-/// Enqueues one launch. isFew: as laneListsShape.
+/// The same for keys of 16 bits, up to kMostNarrowListsCols. A lane has more of
+/// them, so that fewer lists are merged.
+constexpr LaneListsShape narrowListsShape(uint32_t cols, bool isFew) {
+    const int lanes = cols > 512 || (isFew && cols > 32) ? 32
+            : cols > 256                                 ? 16
+                                                         : 8;
+    const int step = int(cols) <= 16 * lanes ? 4 : 8;
+    return {lanes, (int(cols) + step * lanes - 1) / (step * lanes) * step};
+}
+
+/// Enqueues one launch. isFew: as laneListsShape, or
+/// narrowListsShape.
 template <class T>
 void launchLaneLists(
         const ShortRowsParams& params,

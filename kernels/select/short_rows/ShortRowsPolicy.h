@@ -33,11 +33,17 @@ inline bool hasLeastKernel(const SelectProblem& p) {
 }
 
 /// A few of the best of rows of some hundred columns have kernels of their own
-/// (LaneLists.cuh).
+/// (LaneLists.cuh, NarrowLists.cuh).
 inline bool hasLaneLists(const SelectProblem& p) {
-    return p.k > 1 && p.k <= kMostLaneListsK && p.k <= p.cols &&
-            p.cols <= kMostLaneListsCols &&
-            (p.k == 2 || p.cols > kMostWholeCols) && !p.hasColBias();
+    if (p.k < 2 || p.k > p.cols || p.hasColBias() ||
+        (p.k > 2 && p.cols <= kMostWholeCols)) {
+        return false;
+    }
+    if (sizeOf(p.keyType) == 2) {
+        return p.k <= kMostNarrowListsK && p.cols <= kMostNarrowListsCols &&
+                (p.k <= kMostLaneListsK || p.cols > kMostFewNarrowCols);
+    }
+    return p.k <= kMostLaneListsK && p.cols <= kMostLaneListsCols;
 }
 
 /// The first line that takes the problem, or nullptr.

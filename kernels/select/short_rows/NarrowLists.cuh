@@ -1,0 +1,190 @@
+/// The best few of rows of some hundred keys of 16 bits: as LaneLists.cuh, but
+/// a key and its column are one number of 32 bits. So the lists hold the
+/// entries themselves: no number is equal to another, nothing is looked for
+/// once their order is known, and keys come two at a time.
+///
+/// Bound by: the read, or instructions, some 2 k + 5 a key before lists are
+/// merged; few rows by the latency of one row's.
+#pragma once
+
+#include <type_traits>
+
+#include "kernels/select/large_k/Composite.cuh"
+#include "kernels/select/short_rows/LaneGroup.cuh"
+#include "kernels/select/short_rows/LaneListsLaunch.h"
+#include "kernels/select/short_rows/LeastList.cuh"
+#include "kernels/survivors/WriteResult.cuh"
+
+namespace faiss_bits {
+
+/// Two keys of 16 bits in a word, the first one in the lower half.
+template <class T>
+struct NarrowPair;
+
+template <>
+struct NarrowPair<__half> {
+    using Type = __half2;
+    static constexpr DataType kType = DataType::Float16;
+    __device__ __forceinline__ static Type both(float value) {
+        return __float2half2_rn(value);
+    }
+};
+
+template <>
+struct NarrowPair<__nv_bfloat16> {
+    using Type = __nv_bfloat162;
+    static constexpr DataType kType = DataType::BFloat16;
+    __device__ __forceinline__ static Type both(float value) {
+        return __float2bfloat162_rn(value);
+    }
+};
+
+/// kLanes lanes a row, kItems keys in each, the kBest >= k best of them.
+template <class T, int kLanes, int kItems, int kBest>
+class NarrowLists {
+    static_assert(sizeof(T) == 2 && kItems % 2 == 0);
+    using Group = LaneGroup<kLanes>;
+    using List = LeastList<kBest>;
+    using Pair = NarrowPair<T>;
+    static constexpr int kPairs = kItems / 2;
+    static constexpr uint32_t kNanPair = 0x7FFF7FFFu;
+
+   public:
+    __device__ __forceinline__
+    NarrowLists(const SelectParams& params, uint32_t row)
+            : params_(params),
+              row_(row),
+              keys_(static_cast<const T*>(params.keys) +
+                    params.rowStride * int64_t(row)),
+              isOdd_(uint32_t(reinterpret_cast<uintptr_t>(keys_)) / 2 % 2),
+              pairs_((params.cols - isOdd_) / 2) {}
+
+    /// All lanes of the warp call it; `writes`: else they only go along.
+    __device__ __forceinline__ void run(bool writes) {
+        uint32_t pairs[kPairs];
+        load(pairs);
+        const int32_t edge = edgeNumber();
+        int32_t numbers[kItems];
+        uint32_t upper = 0xFFFF0000u;
+        // In a register, one instruction masks and joins.
+        asm("" : "+r"(upper));
+#pragma unroll
+        for (int i = 0; i < kPairs; ++i) {
+            const uint32_t both = inOrder(pairs[i]);
+            // Columns from the lane's first one on.
+            const uint32_t column = uint32_t(2 * i * kLanes);
+            numbers[2 * i] = int32_t((both << 16) + column);
+            numbers[2 * i + 1] = int32_t((both & upper) | (column + 1));
+        }
+        int32_t best[kBest];
+        List::ofLane(numbers, best);
+        const int32_t first = int32_t(isOdd_ + 2 * Group::lane());
+#pragma unroll
+        for (int j = 0; j < kBest && j < kItems; ++j) {
+            best[j] += first;
+        }
+        List::add(best, edge);
+        List::template ofLanes<kLanes>(best);
+        write(best, writes);
+    }
+
+   private:
+    /// Words of two keys, from the first multiple of four bytes on; NaN behind
+    /// the last. All loads in flight before the first use.
+    __device__ __forceinline__ void load(uint32_t (&pairs)[kPairs]) const {
+        const uint32_t* from =
+                reinterpret_cast<const uint32_t*>(keys_ + isOdd_) +
+                Group::lane();
+        // Else it is computed for each load.
+        asm("" : "+l"(from));
+        if (pairs_ >= uint32_t(kPairs * kLanes)) {
+#pragma unroll
+            for (int i = 0; i < kPairs; ++i) {
+                pairs[i] = __ldg(from + i * kLanes);
+            }
+            return;
+        }
+        const int left = int(pairs_) - Group::lane();
+#pragma unroll
+        for (int i = 0; i < kPairs; ++i) {
+            pairs[i] = kNanPair;
+            if (i * kLanes < left) {
+                pairs[i] = __ldg(from + i * kLanes);
+            }
+        }
+    }
+
+    /// What the row has before and behind its words: lane 0 has the first key,
+    /// if it does not begin a word, and lane 1 the last one, if it ends none.
+    __device__ __forceinline__ int32_t edgeNumber() const {
+        const uint32_t lane = uint32_t(Group::lane());
+        const bool isLast = (params_.cols - isOdd_) % 2 != 0;
+        const bool isThere = lane == 0 ? isOdd_ != 0 : lane == 1 && isLast;
+        if (!isThere) {
+            return List::kNone;
+        }
+        const uint32_t column = lane == 0 ? 0 : params_.cols - 1;
+        const uint32_t key =
+                reinterpret_cast<const unsigned short*>(keys_)[column];
+        return int32_t((inOrder(key) << 16) + column);
+    }
+
+    /// Both keys of a word in the order of the contract, as signed numbers,
+    /// NaN last.
+    __device__ __forceinline__ uint32_t inOrder(uint32_t pair) const {
+        using Two = typename Pair::Type;
+        // The product is exact. The sum makes +0 of -0, and of every NaN the
+        // same one, positive.
+        const Two both =
+                __hfma2(reinterpret_cast<const Two&>(pair),
+                        Pair::both(params_.signMask ? -1.0f : 1.0f),
+                        Pair::both(0.0f));
+        const uint32_t bits = reinterpret_cast<const uint32_t&>(both);
+        uint32_t signs; // each in all bits of its half
+        asm("prmt.b32 %0, %1, 0, 0xBB99;" : "=r"(signs) : "r"(bits));
+        return bits ^ (signs & kNanPair);
+    }
+
+    /// Neighbouring lanes write neighbouring places.
+    __device__ __forceinline__ void write(
+            const int32_t (&best)[kBest],
+            bool writes) const {
+#pragma unroll
+        for (int from = 0; from < kBest; from += kLanes) {
+            int32_t mine = best[from];
+#pragma unroll
+            for (int j = 1; j < kLanes && from + j < kBest; ++j) {
+                mine = Group::lane() == j ? best[from + j] : mine;
+            }
+            const int place = from + Group::lane();
+            if (place < params_.k && writes) {
+                const uint32_t number = uint32_t(mine);
+                writeResult<T>(
+                        params_,
+                        row_,
+                        place,
+                        makeEntry(
+                                widenKey(Pair::kType, number >> 16 ^ 0x8000u),
+                                number & 0xFFFFu));
+            }
+        }
+    }
+
+    const SelectParams& params_;
+    const uint32_t row_;
+    const T* const keys_;
+    const uint32_t isOdd_; // the first key ends a word
+    const uint32_t pairs_; // whole words
+};
+
+template <class T, int kLanes, int kItems, int kBest>
+__global__ void __launch_bounds__(kShortRowsThreads)
+        narrowListsKernel(const __grid_constant__ ShortRowsParams params) {
+    constexpr uint32_t kRows = kShortRowsThreads / kLanes;
+    const uint32_t at = blockIdx.x * kRows + threadIdx.x / kLanes;
+    const bool isThere = at < params.rows;
+    const uint32_t row = params.select.firstRow + (isThere ? at : 0);
+    NarrowLists<T, kLanes, kItems, kBest>(params.select, row).run(isThere);
+}
+
+} // namespace faiss_bits
