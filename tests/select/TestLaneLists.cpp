@@ -78,7 +78,7 @@ TEST_F(LaneLists, EveryValueAndLength) {
 /// Keys of 16 bits: rows that begin and end in the middle of a word, or do not.
 TEST_F(LaneLists, EveryNarrowValueAndLength) {
     std::vector<int64_t> lengths(std::begin(kCols), std::end(kCols));
-    for (int64_t cols : {513, 700, 767, 768, 769, 1023, 1024}) {
+    for (int64_t cols : {513, 700, 767, 768, 769, 1023, 1024, 1025, 1026, 2049}) {
         lengths.push_back(cols);
     }
     for (DataType type : {DataType::Float16, DataType::BFloat16}) {
@@ -96,6 +96,24 @@ TEST_F(LaneLists, EveryNarrowValueAndLength) {
                         return;
                     }
                 }
+            }
+        }
+    }
+}
+
+TEST_F(LaneLists, LongNarrowRows) {
+    for (DataType type : {DataType::Float16, DataType::BFloat16}) {
+        for (int64_t cols : {2047, 2048, 3333, 8191, 16383, 16384}) {
+            for (Values values :
+                 {Values::FewDistinct, Values::SomeNan, Values::Random}) {
+                SelectCase c = of(kFewRows, cols);
+                c.keyType = type;
+                c.values = values;
+                expectLists(c, kNarrowKs);
+                c.shift = 1;
+                c.padding = 1;
+                c.largest = true;
+                expectLists(c, kNarrowKs);
             }
         }
     }
@@ -216,7 +234,8 @@ TEST_F(LaneLists, Periods) {
 TEST_F(LaneLists, SmallOfEveryKernel) {
     for (DataType type :
          {DataType::Float32, DataType::Float16, DataType::BFloat16}) {
-        for (int64_t cols : {20, 60, 90, 120, 161, 200, 300, 400, 700, 900}) {
+        for (int64_t cols :
+             {20, 60, 90, 120, 161, 200, 300, 400, 700, 900, 1200}) {
             for (int64_t rows : {kManyRows, kFewRows}) {
                 SelectCase c = of(rows, cols);
                 c.keyType = type;
@@ -240,9 +259,9 @@ TEST_F(LaneLists, TakesFewOfShortRowsWithoutBias) {
     EXPECT_TRUE(takes(10, 17, 8));
     EXPECT_FALSE(takes(10, 1, 2));
     for (DataType type : {DataType::Float16, DataType::BFloat16}) {
-        EXPECT_TRUE(takes(10, 1024, 16, type));
-        EXPECT_FALSE(takes(10, 1025, 16, type));
-        EXPECT_FALSE(takes(10, 1024, 17, type));
+        EXPECT_TRUE(takes(10, 16384, 16, type));
+        EXPECT_FALSE(takes(10, 16385, 16, type));
+        EXPECT_FALSE(takes(10, 16384, 17, type));
         EXPECT_TRUE(takes(10, 64, 8, type));
         EXPECT_FALSE(takes(10, 64, 9, type));
         EXPECT_TRUE(takes(10, 65, 9, type));

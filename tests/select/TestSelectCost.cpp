@@ -137,7 +137,7 @@ TEST(SelectCost, KeysInRandomOrder) {
     Fit sweep = fitOf(kOldSweep, "random_ms", isOfAlgorithm);
     addHeldRows(sweep);
     addChangedRows(sweep);
-    expectFit(sweep, 528, 0.95, 3);
+    expectFit(sweep, 519, 0.95, 3);
     expectFit(fitOfNewSweep("random_ms"), 1280, 0.94, 3);
 }
 

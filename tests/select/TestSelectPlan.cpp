@@ -382,7 +382,7 @@ TEST(LaneListsShapes, AreThoseOfTheKernels) {
     expectLines(
             false,
             narrowListsShape,
-            kMostNarrowListsCols,
+            1200,
             {{32, 8, 4},
              {64, 8, 8},
              {96, 8, 12},
@@ -392,18 +392,18 @@ TEST(LaneListsShapes, AreThoseOfTheKernels) {
              {384, 16, 24},
              {512, 16, 32},
              {768, 32, 24},
-             {1024, 32, 32}});
+             {1200, 32, 32}});
     expectLines(
             true,
             narrowListsShape,
-            kMostNarrowListsCols,
+            1200,
             {{32, 8, 4},
              {128, 32, 4},
              {256, 32, 8},
              {384, 32, 12},
              {512, 32, 16},
              {768, 32, 24},
-             {1024, 32, 32}});
+             {1200, 32, 32}});
 }
 
 } // namespace

@@ -90,8 +90,9 @@ constexpr bool areSame(LaneListsShape a, LaneListsShape b) {
 
 template <class T>
 constexpr bool haveAllShapesKernels() {
+    // All longer rows have one shape.
     const uint32_t most =
-            sizeof(T) == 2 ? kMostNarrowListsCols : kMostLaneListsCols;
+            sizeof(T) == 2 ? kLongNarrowCols + 1 : kMostLaneListsCols;
     for (uint32_t cols = 2; cols <= most; ++cols) {
         for (const bool isFew : {false, true}) {
             bool isThere = false;

@@ -14,8 +14,10 @@ constexpr uint32_t kMostWholeCols = 16;
 /// The same of keys of 16 bits (NarrowLists.cuh); with k beyond kMostLaneListsK
 /// rows of more than so many columns.
 constexpr int kMostNarrowListsK = 16;
-constexpr uint32_t kMostNarrowListsCols = 1024;
+constexpr uint32_t kMostNarrowListsCols = 16384;
 constexpr uint32_t kMostFewNarrowCols = 64;
+/// Keys that a warp looks at together of longer rows.
+constexpr uint32_t kLongNarrowCols = 1024;
 
 /// Lanes that have a row, and keys of each.
 struct LaneListsShape {
@@ -40,7 +42,9 @@ constexpr LaneListsShape narrowListsShape(uint32_t cols, bool isFew) {
             : cols > 256                                 ? 16
                                                          : 8;
     const int step = int(cols) <= 16 * lanes ? 4 : 8;
-    return {lanes, (int(cols) + step * lanes - 1) / (step * lanes) * step};
+    const int most = int(kLongNarrowCols) / lanes;
+    const int items = (int(cols) + step * lanes - 1) / (step * lanes) * step;
+    return {lanes, items < most ? items : most};
 }
 
 /// Enqueues one launch. isFew: as laneListsShape, or

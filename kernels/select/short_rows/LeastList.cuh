@@ -69,6 +69,25 @@ struct LeastList {
         best[0] = min(best[0], number);
     }
 
+    /// The least of two lists, in a bitonic order, which is then sorted.
+    __device__ __forceinline__ static void merge(
+            int32_t (&best)[kBest],
+            const int32_t (&other)[kBest]) {
+#pragma unroll
+        for (int j = 0; j < kBest; ++j) {
+            best[j] = min(best[j], other[kBest - 1 - j]);
+        }
+#pragma unroll
+        for (int stride = kBest / 2; stride > 0; stride /= 2) {
+#pragma unroll
+            for (int j = 0; j < kBest; ++j) {
+                if ((j & stride) == 0) {
+                    order(best[j], best[j + stride]);
+                }
+            }
+        }
+    }
+
    private:
     __device__ __forceinline__ static void order(int32_t& a, int32_t& b) {
         const int32_t least = min(a, b);
@@ -90,25 +109,6 @@ struct LeastList {
                         i / (2 * run) == (i + step) / (2 * run)) {
                         order(numbers[i], numbers[i + step]);
                     }
-                }
-            }
-        }
-    }
-
-    /// The least of two lists, in a bitonic order, which is then sorted.
-    __device__ __forceinline__ static void merge(
-            int32_t (&best)[kBest],
-            const int32_t (&other)[kBest]) {
-#pragma unroll
-        for (int j = 0; j < kBest; ++j) {
-            best[j] = min(best[j], other[kBest - 1 - j]);
-        }
-#pragma unroll
-        for (int stride = kBest / 2; stride > 0; stride /= 2) {
-#pragma unroll
-            for (int j = 0; j < kBest; ++j) {
-                if ((j & stride) == 0) {
-                    order(best[j], best[j + stride]);
                 }
             }
         }

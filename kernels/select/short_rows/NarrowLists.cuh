@@ -47,6 +47,8 @@ class NarrowLists {
     using List = LeastList<kBest>;
     using Pair = NarrowPair<T>;
     static constexpr int kPairs = kItems / 2;
+    /// Rows of more keys are taken part by part.
+    static constexpr bool kIsLong = kLanes * kItems == kLongNarrowCols;
     static constexpr uint32_t kNanPair = 0x7FFF7FFFu;
 
    public:
@@ -61,9 +63,29 @@ class NarrowLists {
 
     /// All lanes of the warp call it; `writes`: else they only go along.
     __device__ __forceinline__ void run(bool writes) {
+        int32_t best[kBest];
+        take(0, best);
+        if constexpr (kIsLong) {
+#pragma unroll 1
+            for (uint32_t from = kPairs * kLanes; from < pairs_;
+                 from += kPairs * kLanes) {
+                int32_t some[kBest];
+                take(from, some);
+                List::merge(best, some);
+            }
+        }
+        List::add(best, edgeNumber());
+        List::template ofLanes<kLanes>(best);
+        write(best, writes);
+    }
+
+   private:
+    /// The list of this lane's keys in a part of the row, from a word on.
+    __device__ __forceinline__ void take(
+            uint32_t from,
+            int32_t (&best)[kBest]) const {
         uint32_t pairs[kPairs];
-        load(pairs);
-        const int32_t edge = edgeNumber();
+        load(from + Group::lane(), pairs);
         int32_t numbers[kItems];
         uint32_t upper = 0xFFFF0000u;
         // In a register, one instruction masks and joins.
@@ -76,35 +98,31 @@ class NarrowLists {
             numbers[2 * i] = int32_t((both << 16) + column);
             numbers[2 * i + 1] = int32_t((both & upper) | (column + 1));
         }
-        int32_t best[kBest];
         List::ofLane(numbers, best);
-        const int32_t first = int32_t(isOdd_ + 2 * Group::lane());
+        const int32_t first = int32_t(isOdd_ + 2 * (from + Group::lane()));
 #pragma unroll
         for (int j = 0; j < kBest && j < kItems; ++j) {
             best[j] += first;
         }
-        List::add(best, edge);
-        List::template ofLanes<kLanes>(best);
-        write(best, writes);
     }
 
-   private:
-    /// Words of two keys, from the first multiple of four bytes on; NaN behind
-    /// the last. All loads in flight before the first use.
-    __device__ __forceinline__ void load(uint32_t (&pairs)[kPairs]) const {
+    /// Words of two keys, the lane's first one and so on; NaN behind the last.
+    /// All loads in flight before the first use.
+    __device__ __forceinline__ void load(
+            uint32_t first,
+            uint32_t (&pairs)[kPairs]) const {
         const uint32_t* from =
-                reinterpret_cast<const uint32_t*>(keys_ + isOdd_) +
-                Group::lane();
+                reinterpret_cast<const uint32_t*>(keys_ + isOdd_) + first;
         // Else it is computed for each load.
         asm("" : "+l"(from));
-        if (pairs_ >= uint32_t(kPairs * kLanes)) {
+        const int left = int(pairs_) - int(first);
+        if (left > (kPairs - 1) * kLanes) {
 #pragma unroll
             for (int i = 0; i < kPairs; ++i) {
                 pairs[i] = __ldg(from + i * kLanes);
             }
             return;
         }
-        const int left = int(pairs_) - Group::lane();
 #pragma unroll
         for (int i = 0; i < kPairs; ++i) {
             pairs[i] = kNanPair;
