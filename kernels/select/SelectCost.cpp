@@ -118,8 +118,7 @@ constexpr double kIssued = 925e3;
 
 /// The same by numbers of a key and its column; minima count twice.
 double narrowLists(const SelectProblem& p, const Shape& s) {
-    const LaneListsShape shape =
-            narrowListsShape(uint32_t(p.cols), areFewShortRows(p));
+    const LaneListsShape shape = laneListsShape(p);
     const double lanes = shape.lanes;
     const double parts = std::ceil(s.cols / (lanes * shape.items));
     const double levels = p.k <= 2 ? 1 : p.k <= 4 ? 2 : p.k <= 8 ? 3 : 4;
@@ -138,8 +137,7 @@ double laneLists(const SelectProblem& p, const Shape& s) {
     if (sizeOf(p.keyType) == 2) {
         return narrowLists(p, s);
     }
-    const double lanes =
-            laneListsShape(uint32_t(p.cols), areFewShortRows(p)).lanes;
+    const double lanes = laneListsShape(p).lanes;
     const double items = std::ceil(s.cols / lanes);
     const double best = p.k <= 2 ? 2 : p.k <= 4 ? 4 : kMostLaneListsK;
     const double instructions =

@@ -14,6 +14,8 @@ namespace {
 /// and fewer.
 constexpr int64_t kManyRows = 37;
 constexpr int64_t kFewRows = 5;
+/// Of keys of 16 bits, so that 8 lanes have a row, 16, and 32.
+constexpr int64_t kNarrowRows[] = {133, 70, 5};
 
 class LaneLists : public GpuTest {
    protected:
@@ -84,7 +86,7 @@ TEST_F(LaneLists, EveryNarrowValueAndLength) {
     for (DataType type : {DataType::Float16, DataType::BFloat16}) {
         for (Values values : kAllValues) {
             for (int64_t cols : lengths) {
-                for (int64_t rows : {kManyRows, kFewRows}) {
+                for (int64_t rows : kNarrowRows) {
                     SelectCase c = of(rows, cols);
                     c.keyType = type;
                     c.values = values;
@@ -125,6 +127,9 @@ TEST_F(LaneLists, EveryTypeAtEveryAddress) {
         for (int64_t cols : {17, 50, 87, 110, 161, 200, 299, 512}) {
             for (size_t shift : {0, 1, 3, 5}) {
                 SelectCase c = of(shift == 3 ? kFewRows : kManyRows, cols);
+                if (type != DataType::Float32) {
+                    c.rows = kNarrowRows[shift % 3];
+                }
                 c.keyType = type;
                 c.shift = shift;
                 c.padding = int64_t(shift % 3);
@@ -236,7 +241,7 @@ TEST_F(LaneLists, SmallOfEveryKernel) {
          {DataType::Float32, DataType::Float16, DataType::BFloat16}) {
         for (int64_t cols :
              {20, 60, 90, 120, 161, 200, 300, 400, 700, 900, 1200}) {
-            for (int64_t rows : {kManyRows, kFewRows}) {
+            for (int64_t rows : kNarrowRows) {
                 SelectCase c = of(rows, cols);
                 c.keyType = type;
                 c.values = Values::FewDistinct;
@@ -265,6 +270,10 @@ TEST_F(LaneLists, TakesFewOfShortRowsWithoutBias) {
         EXPECT_TRUE(takes(10, 64, 8, type));
         EXPECT_FALSE(takes(10, 64, 9, type));
         EXPECT_TRUE(takes(10, 65, 9, type));
+        EXPECT_TRUE(takes(10, 256, 9, type));
+        EXPECT_FALSE(takes(10, 257, 9, type));
+        EXPECT_FALSE(takes(10, 257, 10, type));
+        EXPECT_TRUE(takes(10, 257, 11, type));
         EXPECT_FALSE(takes(10, 16, 3, type));
     }
     SelectProblem p;

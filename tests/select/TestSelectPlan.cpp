@@ -344,23 +344,26 @@ TEST(LaneListsShapes, AreThoseOfTheKernels) {
         int lanes;
         int items;
     };
-    const auto expectLines = [](bool isFew,
+    const auto expectLines = [](auto rows,
                                 const auto& shapeOf,
                                 uint32_t mostCols,
                                 const std::vector<Line>& lines) {
         uint32_t cols = 2;
         for (const Line& line : lines) {
             for (; cols <= line.mostCols; ++cols) {
-                const LaneListsShape shape = shapeOf(cols, isFew);
-                EXPECT_EQ(shape.lanes, line.lanes) << cols << " " << isFew;
-                EXPECT_EQ(shape.items, line.items) << cols << " " << isFew;
+                const LaneListsShape shape = shapeOf(cols, rows);
+                EXPECT_EQ(shape.lanes, line.lanes) << cols << " " << rows;
+                EXPECT_EQ(shape.items, line.items) << cols << " " << rows;
             }
         }
         EXPECT_EQ(cols, mostCols + 1);
     };
+    const auto shapeOf = [](uint32_t cols, bool isFew) {
+        return laneListsShape(cols, isFew);
+    };
     expectLines(
             false,
-            laneListsShape,
+            shapeOf,
             kMostLaneListsCols,
             {{32, 8, 4},
              {64, 8, 8},
@@ -372,7 +375,7 @@ TEST(LaneListsShapes, AreThoseOfTheKernels) {
              {512, 32, 16}});
     expectLines(
             true,
-            laneListsShape,
+            shapeOf,
             kMostLaneListsCols,
             {{32, 8, 4},
              {128, 32, 4},
@@ -380,7 +383,7 @@ TEST(LaneListsShapes, AreThoseOfTheKernels) {
              {384, 32, 12},
              {512, 32, 16}});
     expectLines(
-            false,
+            128,
             narrowListsShape,
             1200,
             {{32, 8, 4},
@@ -394,10 +397,24 @@ TEST(LaneListsShapes, AreThoseOfTheKernels) {
              {768, 32, 24},
              {1200, 32, 32}});
     expectLines(
-            true,
+            127,
             narrowListsShape,
             1200,
             {{32, 8, 4},
+             {64, 16, 4},
+             {128, 16, 8},
+             {192, 16, 12},
+             {256, 16, 16},
+             {384, 16, 24},
+             {512, 16, 32},
+             {768, 32, 24},
+             {1200, 32, 32}});
+    expectLines(
+            63,
+            narrowListsShape,
+            1200,
+            {{32, 8, 4},
+             {64, 16, 4},
              {128, 32, 4},
              {256, 32, 8},
              {384, 32, 12},

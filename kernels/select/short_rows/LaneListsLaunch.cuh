@@ -33,8 +33,7 @@ void launchLists(const ShortRowsParams& params, cudaStream_t stream) {
         launchLists<T, kLanes, kItems, 4>(params, stream);
     } else if (sizeof(T) == 4 || params.select.k <= kMostLaneListsK) {
         launchLists<T, kLanes, kItems, kMostLaneListsK>(params, stream);
-    } else if constexpr (
-            sizeof(T) == 2 && uint32_t(kLanes * kItems) > kMostFewNarrowCols) {
+    } else if constexpr (sizeof(T) == 2) {
         launchLists<T, kLanes, kItems, kMostNarrowListsK>(params, stream);
     }
 }
@@ -60,6 +59,10 @@ constexpr LaneListsShape kNarrowListsShapes[] = {
         {8, 16},
         {8, 24},
         {8, 32},
+        {16, 4},
+        {16, 8},
+        {16, 12},
+        {16, 16},
         {16, 24},
         {16, 32},
         {32, 4},
@@ -78,35 +81,42 @@ constexpr std::span<const LaneListsShape> listsShapes() {
     }
 }
 
-template <class T>
-constexpr LaneListsShape listsShape(uint32_t cols, bool isFew) {
-    return sizeof(T) == 2 ? narrowListsShape(cols, isFew)
-                          : laneListsShape(cols, isFew);
-}
-
 constexpr bool areSame(LaneListsShape a, LaneListsShape b) {
     return a.lanes == b.lanes && a.items == b.items;
 }
 
-template <class T>
-constexpr bool haveAllShapesKernels() {
-    // All longer rows have one shape.
-    const uint32_t most =
-            sizeof(T) == 2 ? kLongNarrowCols + 1 : kMostLaneListsCols;
-    for (uint32_t cols = 2; cols <= most; ++cols) {
-        for (const bool isFew : {false, true}) {
-            bool isThere = false;
-            for (const LaneListsShape& shape : listsShapes<T>()) {
-                isThere = isThere || areSame(shape, listsShape<T>(cols, isFew));
-            }
-            if (!isThere) {
-                return false;
-            }
+template <class T, class ShapeOf>
+constexpr bool haveShapesKernels(uint32_t mostCols, const ShapeOf& shapeOf) {
+    for (uint32_t cols = 2; cols <= mostCols; ++cols) {
+        bool isThere = false;
+        for (const LaneListsShape& shape : listsShapes<T>()) {
+            isThere = isThere || areSame(shape, shapeOf(cols));
+        }
+        if (!isThere) {
+            return false;
         }
     }
     return true;
 }
-static_assert(haveAllShapesKernels<float>() && haveAllShapesKernels<__half>());
+
+template <bool kIsFew>
+constexpr bool haveShapesKernels() {
+    return haveShapesKernels<float>(kMostLaneListsCols, [](uint32_t cols) {
+        return laneListsShape(cols, kIsFew);
+    });
+}
+
+template <uint64_t kRowsOfSm>
+constexpr bool haveNarrowShapesKernels() {
+    // All longer rows have one shape.
+    return haveShapesKernels<__half>(kLongNarrowCols + 1, [](uint32_t cols) {
+        return narrowListsShape(cols, kRowsOfSm);
+    });
+}
+static_assert(haveShapesKernels<false>() && haveShapesKernels<true>());
+static_assert(haveNarrowShapesKernels<1>());
+static_assert(haveNarrowShapesKernels<64>());
+static_assert(haveNarrowShapesKernels<128>());
 
 /// Throws Error for a shape that has no kernel.
 template <class T, size_t... kPlaces>
@@ -132,11 +142,11 @@ void launchShape(
 template <class T>
 void launchLaneLists(
         const ShortRowsParams& params,
-        bool isFew,
+        LaneListsShape shape,
         cudaStream_t stream) {
     launchShape<T>(
             params,
-            listsShape<T>(params.select.cols, isFew),
+            shape,
             stream,
             std::make_index_sequence<listsShapes<T>().size()>());
 }

@@ -63,6 +63,8 @@ class NarrowLists {
 
     /// All lanes of the warp call it; `writes`: else they only go along.
     __device__ __forceinline__ void run(bool writes) {
+        // On its way with the others.
+        const Edge edge = loadEdge();
         int32_t best[kBest];
         take(0, best);
         if constexpr (kIsLong) {
@@ -74,7 +76,7 @@ class NarrowLists {
                 List::merge(best, some);
             }
         }
-        List::add(best, edgeNumber());
+        List::add(best, numberOf(edge));
         List::template ofLanes<kLanes>(best);
         write(best, writes);
     }
@@ -132,19 +134,32 @@ class NarrowLists {
         }
     }
 
-    /// What the row has before and behind its words: lane 0 has the first key,
-    /// if it does not begin a word, and lane 1 the last one, if it ends none.
-    __device__ __forceinline__ int32_t edgeNumber() const {
+    /// A key that the row has before or behind its words: lane 0 has the first
+    /// one, if it does not begin a word, and lane 1 the last, if it ends none.
+    struct Edge {
+        uint32_t column;
+        bool isThere;
+        uint32_t key;
+    };
+
+    __device__ __forceinline__ Edge loadEdge() const {
         const uint32_t lane = uint32_t(Group::lane());
-        const bool isLast = (params_.cols - isOdd_) % 2 != 0;
-        const bool isThere = lane == 0 ? isOdd_ != 0 : lane == 1 && isLast;
-        if (!isThere) {
-            return List::kNone;
+        const uint32_t isCut = (params_.cols - isOdd_) % 2;
+        Edge edge;
+        edge.column = lane == 0 ? 0 : params_.cols - 1;
+        edge.isThere = lane <= 1 && (lane == 0 ? isOdd_ : isCut) != 0;
+        edge.key = kNanPair;
+        if (edge.isThere) {
+            edge.key = __ldg(
+                    reinterpret_cast<const unsigned short*>(keys_) +
+                    edge.column);
         }
-        const uint32_t column = lane == 0 ? 0 : params_.cols - 1;
-        const uint32_t key =
-                reinterpret_cast<const unsigned short*>(keys_)[column];
-        return int32_t((inOrder(key) << 16) + column);
+        return edge;
+    }
+
+    __device__ __forceinline__ int32_t numberOf(const Edge& edge) const {
+        const uint32_t number = (inOrder(edge.key) << 16) + edge.column;
+        return edge.isThere ? int32_t(number) : List::kNone;
     }
 
     /// Both keys of a word in the order of the contract, as signed numbers,

@@ -32,6 +32,16 @@ inline bool hasLeastKernel(const SelectProblem& p) {
     return p.k == 1;
 }
 
+/// Whether NarrowLists.cuh takes so many of keys of 16 bits: where that was
+/// faster than the kernels that halve (measured, H200;
+/// docs/design/selection_short_rows.md).
+inline bool hasNarrowLists(idx_t cols, int k) {
+    if (k > kMostNarrowListsK || cols > idx_t(kMostNarrowListsCols)) {
+        return false;
+    }
+    return k <= kMostLaneListsK || (cols > 64 && (cols <= 256 || k > 10));
+}
+
 /// A few of the best of rows of some hundred columns have kernels of their own
 /// (LaneLists.cuh, NarrowLists.cuh).
 inline bool hasLaneLists(const SelectProblem& p) {
@@ -39,11 +49,17 @@ inline bool hasLaneLists(const SelectProblem& p) {
         (p.k > 2 && p.cols <= kMostWholeCols)) {
         return false;
     }
-    if (sizeOf(p.keyType) == 2) {
-        return p.k <= kMostNarrowListsK && p.cols <= kMostNarrowListsCols &&
-                (p.k <= kMostLaneListsK || p.cols > kMostFewNarrowCols);
-    }
-    return p.k <= kMostLaneListsK && p.cols <= kMostLaneListsCols;
+    return sizeOf(p.keyType) == 2
+            ? hasNarrowLists(p.cols, p.k)
+            : p.k <= kMostLaneListsK && p.cols <= kMostLaneListsCols;
+}
+
+/// Of hasLaneLists.
+inline LaneListsShape laneListsShape(const SelectProblem& p) {
+    const idx_t sms = p.device.multiprocessors;
+    return sizeOf(p.keyType) == 2
+            ? narrowListsShape(uint32_t(p.cols), (p.rows + sms - 1) / sms)
+            : laneListsShape(uint32_t(p.cols), areFewShortRows(p));
 }
 
 /// The first line that takes the problem, or nullptr.
