@@ -80,23 +80,22 @@ TEST_F(LaneLists, EveryValueAndLength) {
 /// Keys of 16 bits: rows that begin and end in the middle of a word, or do not.
 TEST_F(LaneLists, EveryNarrowValueAndLength) {
     std::vector<int64_t> lengths(std::begin(kCols), std::end(kCols));
-    for (int64_t cols : {513, 700, 767, 768, 769, 1023, 1024, 1025, 1026, 2049}) {
+    for (int64_t cols : {513, 700, 767, 768, 769, 1023, 1024, 1025, 2049}) {
         lengths.push_back(cols);
     }
+    size_t turn = 0;
     for (DataType type : {DataType::Float16, DataType::BFloat16}) {
         for (Values values : kAllValues) {
             for (int64_t cols : lengths) {
-                for (int64_t rows : kNarrowRows) {
-                    SelectCase c = of(rows, cols);
-                    c.keyType = type;
-                    c.values = values;
-                    expectLists(c, kNarrowKs);
-                    c.largest = true;
-                    c.shift = 1;
-                    expectLists(c, kNarrowKs);
-                    if (HasFailure()) {
-                        return;
-                    }
+                SelectCase c = of(kNarrowRows[turn++ % 3], cols);
+                c.keyType = type;
+                c.values = values;
+                expectLists(c, kNarrowKs);
+                c.largest = true;
+                c.shift = 1;
+                expectLists(c, kNarrowKs);
+                if (HasFailure()) {
+                    return;
                 }
             }
         }

@@ -7,37 +7,13 @@
 /// merged; few rows by the latency of one row's.
 #pragma once
 
-#include <type_traits>
-
-#include "kernels/select/large_k/Composite.cuh"
 #include "kernels/select/short_rows/LaneGroup.cuh"
 #include "kernels/select/short_rows/LaneListsLaunch.h"
 #include "kernels/select/short_rows/LeastList.cuh"
+#include "kernels/select/short_rows/NarrowPair.cuh"
 #include "kernels/survivors/WriteResult.cuh"
 
 namespace faiss_bits {
-
-/// Two keys of 16 bits in a word, the first one in the lower half.
-template <class T>
-struct NarrowPair;
-
-template <>
-struct NarrowPair<__half> {
-    using Type = __half2;
-    static constexpr DataType kType = DataType::Float16;
-    __device__ __forceinline__ static Type both(float value) {
-        return __float2half2_rn(value);
-    }
-};
-
-template <>
-struct NarrowPair<__nv_bfloat16> {
-    using Type = __nv_bfloat162;
-    static constexpr DataType kType = DataType::BFloat16;
-    __device__ __forceinline__ static Type both(float value) {
-        return __float2bfloat162_rn(value);
-    }
-};
 
 /// kLanes lanes a row, kItems keys in each, the kBest >= k best of them.
 template <class T, int kLanes, int kItems, int kBest>
@@ -49,7 +25,6 @@ class NarrowLists {
     static constexpr int kPairs = kItems / 2;
     /// Rows of more keys are taken part by part.
     static constexpr bool kIsLong = kLanes * kItems == kLongNarrowCols;
-    static constexpr uint32_t kNanPair = 0x7FFF7FFFu;
 
    public:
     __device__ __forceinline__
@@ -59,7 +34,8 @@ class NarrowLists {
               keys_(static_cast<const T*>(params.keys) +
                     params.rowStride * int64_t(row)),
               isOdd_(uint32_t(reinterpret_cast<uintptr_t>(keys_)) / 2 % 2),
-              pairs_((params.cols - isOdd_) / 2) {}
+              pairs_((params.cols - isOdd_) / 2),
+              sign_(Pair::signOf(params)) {}
 
     /// All lanes of the warp call it; `writes`: else they only go along.
     __device__ __forceinline__ void run(bool writes) {
@@ -94,7 +70,7 @@ class NarrowLists {
         asm("" : "+r"(upper));
 #pragma unroll
         for (int i = 0; i < kPairs; ++i) {
-            const uint32_t both = inOrder(pairs[i]);
+            const uint32_t both = Pair::inOrder(sign_, pairs[i]);
             // Columns from the lane's first one on.
             const uint32_t column = uint32_t(2 * i * kLanes);
             numbers[2 * i] = int32_t((both << 16) + column);
@@ -127,7 +103,7 @@ class NarrowLists {
         }
 #pragma unroll
         for (int i = 0; i < kPairs; ++i) {
-            pairs[i] = kNanPair;
+            pairs[i] = kNarrowNan;
             if (i * kLanes < left) {
                 pairs[i] = __ldg(from + i * kLanes);
             }
@@ -148,7 +124,7 @@ class NarrowLists {
         Edge edge;
         edge.column = lane == 0 ? 0 : params_.cols - 1;
         edge.isThere = lane <= 1 && (lane == 0 ? isOdd_ : isCut) != 0;
-        edge.key = kNanPair;
+        edge.key = kNarrowNan;
         if (edge.isThere) {
             edge.key = __ldg(
                     reinterpret_cast<const unsigned short*>(keys_) +
@@ -158,24 +134,9 @@ class NarrowLists {
     }
 
     __device__ __forceinline__ int32_t numberOf(const Edge& edge) const {
-        const uint32_t number = (inOrder(edge.key) << 16) + edge.column;
+        const uint32_t number =
+                (Pair::inOrder(sign_, edge.key) << 16) + edge.column;
         return edge.isThere ? int32_t(number) : List::kNone;
-    }
-
-    /// Both keys of a word in the order of the contract, as signed numbers,
-    /// NaN last.
-    __device__ __forceinline__ uint32_t inOrder(uint32_t pair) const {
-        using Two = typename Pair::Type;
-        // The product is exact. The sum makes +0 of -0, and of every NaN the
-        // same one, positive.
-        const Two both =
-                __hfma2(reinterpret_cast<const Two&>(pair),
-                        Pair::both(params_.signMask ? -1.0f : 1.0f),
-                        Pair::both(0.0f));
-        const uint32_t bits = reinterpret_cast<const uint32_t&>(both);
-        uint32_t signs; // each in all bits of its half
-        asm("prmt.b32 %0, %1, 0, 0xBB99;" : "=r"(signs) : "r"(bits));
-        return bits ^ (signs & kNanPair);
     }
 
     /// Neighbouring lanes write neighbouring places.
@@ -208,6 +169,7 @@ class NarrowLists {
     const T* const keys_;
     const uint32_t isOdd_; // the first key ends a word
     const uint32_t pairs_; // whole words
+    const typename Pair::Type sign_;
 };
 
 template <class T, int kLanes, int kItems, int kBest>
