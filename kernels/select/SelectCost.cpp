@@ -116,18 +116,19 @@ double leastOfRows(const SelectProblem& p, const Shape& s) {
 /// Instructions that an H200 issues in a microsecond.
 constexpr double kIssued = 925e3;
 
-/// The same by numbers of a key and its column; minima count twice.
+/// The same by numbers of a key and its column: counted instructions, fitted to
+/// the cells of select_sweep.json.
 double narrowLists(const SelectProblem& p, const Shape& s) {
     const LaneListsShape shape = laneListsShape(p);
     const double lanes = shape.lanes;
     const double parts = std::ceil(s.cols / (lanes * shape.items));
     const double levels = p.k <= 2 ? 1 : p.k <= 4 ? 2 : p.k <= 8 ? 3 : 4;
     const double best = std::exp2(levels);
-    const double instructions = 220 +
-            parts * (40 + shape.items * (5 + 6 * levels)) +
-            std::log2(lanes) * best * (3 + 2 * levels);
-    const double row = instructions * lanes / 32 / kIssued * 1.2;
-    return 8.3 + 0.3 * (parts - 1) +
+    const double instructions = 180 +
+            parts * (40 + shape.items * (4 + 4.5 * levels)) +
+            std::log2(lanes) * best * (3 + 1.7 * levels);
+    const double row = instructions * lanes / 32 / kIssued * 0.95;
+    return 7.4 + 0.4 * (parts - 1) +
             std::max(s.read, s.rows * row / s.arithmetic);
 }
 

@@ -1,6 +1,7 @@
 /// A few of the best of many short rows (short_rows/FewOfRows.cuh): both sides
 /// of every edge, and keys that meet in few lanes.
 
+#include <algorithm>
 #include <random>
 
 #include "kernels/select/short_rows/FewOfRowsPlan.h"
@@ -57,7 +58,8 @@ class FewOfRows : public GpuTest {
 const int64_t kCols[] = {513,  600,  640,  1023, 1024, 1051, 1152,
                          1279, 1280, 1281, 1905, 2559, 2560};
 
-/// Of keys of 16 bits, whose k up to 16 NarrowLists.cuh takes.
+/// Of keys of 16 bits; NarrowLists.cuh and NarrowRow.cuh take others.
+constexpr int64_t kLeastNarrowCols = 1025;
 constexpr int64_t kMostNarrowCols = 1280;
 
 TEST_F(FewOfRows, EveryValueAndLength) {
@@ -79,8 +81,9 @@ TEST_F(FewOfRows, EveryValueAndLength) {
 TEST_F(FewOfRows, EveryTypeAtEveryAddress) {
     for (DataType type :
          {DataType::Float16, DataType::BFloat16, DataType::Float32}) {
-        for (int64_t cols : {600, 700, 1100, 1300, 2560}) {
-            if (type != DataType::Float32 && cols > kMostNarrowCols) {
+        for (int64_t cols : {600, 700, 1025, 1100, 1280, 1300, 2560}) {
+            if (type != DataType::Float32 &&
+                (cols < kLeastNarrowCols || cols > kMostNarrowCols)) {
                 continue;
             }
             for (size_t shift : {0, 1, 2, 3, 5, 7}) {
@@ -107,7 +110,9 @@ TEST_F(FewOfRows, EveryNumberOfRows) {
     for (int64_t rows : {17, 18, 31, 33, 63, 64, 65, 127, 129, 1000, 5003}) {
         for (int64_t cols : {700, 1500}) {
             expectFew(of(rows, cols), {2, 4});
-            SelectCase c = of(rows, std::min(cols, kMostNarrowCols));
+            SelectCase c =
+                    of(rows,
+                       std::clamp(cols, kLeastNarrowCols, kMostNarrowCols));
             c.keyType = DataType::Float16;
             expectFew(c, {17, 32});
         }
@@ -118,7 +123,8 @@ TEST_F(FewOfRows, Layouts) {
     for (int64_t cols : {601, 1200, 2500}) {
         for (DataType type : {DataType::Float32, DataType::BFloat16}) {
             const bool isNarrow = type != DataType::Float32;
-            if (isNarrow && cols > kMostNarrowCols) {
+            if (isNarrow &&
+                (cols < kLeastNarrowCols || cols > kMostNarrowCols)) {
                 continue;
             }
             const std::vector<int> ks =

@@ -263,9 +263,11 @@ TEST_F(LaneLists, TakesFewOfShortRowsWithoutBias) {
     EXPECT_TRUE(takes(10, 17, 8));
     EXPECT_FALSE(takes(10, 1, 2));
     for (DataType type : {DataType::Float16, DataType::BFloat16}) {
-        EXPECT_TRUE(takes(10, 16384, 16, type));
-        EXPECT_FALSE(takes(10, 16385, 16, type));
-        EXPECT_FALSE(takes(10, 16384, 17, type));
+        EXPECT_TRUE(takes(10, 16384, 8, type));
+        EXPECT_FALSE(takes(10, 16385, 8, type));
+        EXPECT_TRUE(takes(10, 1024, 16, type));
+        EXPECT_FALSE(takes(10, 1025, 16, type));
+        EXPECT_FALSE(takes(10, 1024, 17, type));
         EXPECT_TRUE(takes(10, 64, 8, type));
         EXPECT_FALSE(takes(10, 64, 9, type));
         EXPECT_TRUE(takes(10, 65, 9, type));

@@ -39,7 +39,10 @@ inline bool hasNarrowLists(idx_t cols, int k) {
     if (k > kMostNarrowListsK || cols > idx_t(kMostNarrowListsCols)) {
         return false;
     }
-    return k <= kMostLaneListsK || (cols > 64 && (cols <= 256 || k > 10));
+    // k from 11 on, of longer rows: 1.05 to 1.14 of the time, random keys.
+    return k <= kMostLaneListsK ||
+            (cols > 64 && cols <= idx_t(kLongNarrowCols) &&
+             (cols <= 256 || k > 10));
 }
 
 /// A few of the best of rows of some hundred columns have kernels of their own
