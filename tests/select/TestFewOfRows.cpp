@@ -55,8 +55,20 @@ class FewOfRows : public GpuTest {
     }
 };
 
-const int64_t kCols[] = {513,  600,  640,  1023, 1024, 1051, 1152,
-                         1279, 1280, 1281, 1905, 2559, 2560};
+const int64_t kCols[] = {
+        513,
+        600,
+        640,
+        1023,
+        1024,
+        1051,
+        1152,
+        1279,
+        1280,
+        1281,
+        1905,
+        2559,
+        2560};
 
 /// Of keys of 16 bits; NarrowLists.cuh and NarrowRow.cuh take others.
 constexpr int64_t kLeastNarrowCols = 1025;
@@ -110,9 +122,8 @@ TEST_F(FewOfRows, EveryNumberOfRows) {
     for (int64_t rows : {17, 18, 31, 33, 63, 64, 65, 127, 129, 1000, 5003}) {
         for (int64_t cols : {700, 1500}) {
             expectFew(of(rows, cols), {2, 4});
-            SelectCase c =
-                    of(rows,
-                       std::clamp(cols, kLeastNarrowCols, kMostNarrowCols));
+            SelectCase c = of(
+                    rows, std::clamp(cols, kLeastNarrowCols, kMostNarrowCols));
             c.keyType = DataType::Float16;
             expectFew(c, {17, 32});
         }
@@ -127,9 +138,8 @@ TEST_F(FewOfRows, Layouts) {
                 (cols < kLeastNarrowCols || cols > kMostNarrowCols)) {
                 continue;
             }
-            const std::vector<int> ks =
-                    isNarrow ? std::vector<int>{17, 20, 32}
-                             : std::vector<int>{2, 3, 4};
+            const std::vector<int> ks = isNarrow ? std::vector<int>{17, 20, 32}
+                                                 : std::vector<int>{2, 3, 4};
             SelectCase c = of(50, cols);
             c.keyType = type;
             c.padding = 3;

@@ -42,9 +42,9 @@ constexpr LaneListsShape narrowListsShape(uint32_t cols, uint64_t rowsOfSm) {
         lanes *= 2;
     }
     const uint32_t step = lanes * (cols <= 16 * lanes ? 4 : 8);
-    const uint32_t all =
-            cols < kLongNarrowCols ? (cols + step - 1) / step * step
-                                   : kLongNarrowCols;
+    const uint32_t all = cols < kLongNarrowCols
+            ? (cols + step - 1) / step * step
+            : kLongNarrowCols;
     return {int(lanes), int(all / lanes)};
 }
 

@@ -59,9 +59,8 @@ class NarrowLists {
 
    private:
     /// The list of this lane's keys in a part of the row, from a word on.
-    __device__ __forceinline__ void take(
-            uint32_t from,
-            int32_t (&best)[kBest]) const {
+    __device__ __forceinline__ void take(uint32_t from, int32_t (&best)[kBest])
+            const {
         uint32_t pairs[kPairs];
         load(from + Group::lane(), pairs);
         int32_t numbers[kItems];
@@ -126,9 +125,9 @@ class NarrowLists {
         edge.isThere = lane <= 1 && (lane == 0 ? isOdd_ : isCut) != 0;
         edge.key = kNarrowNan;
         if (edge.isThere) {
-            edge.key = __ldg(
-                    reinterpret_cast<const unsigned short*>(keys_) +
-                    edge.column);
+            edge.key =
+                    __ldg(reinterpret_cast<const unsigned short*>(keys_) +
+                          edge.column);
         }
         return edge;
     }

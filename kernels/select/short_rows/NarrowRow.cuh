@@ -102,8 +102,7 @@ class NarrowRow {
             numbers[2 * i] = (both << 16) + column;
             numbers[2 * i + 1] = (both & upper) + column + 1;
             if (i == 0 && hasEdge) {
-                numbers[0] =
-                        isCut ? (both << 16) + (params_.cols - 1) : kNone;
+                numbers[0] = isCut ? (both << 16) + (params_.cols - 1) : kNone;
                 numbers[1] = isOdd ? both & upper : kNone;
             }
         }

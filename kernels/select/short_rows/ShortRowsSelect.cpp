@@ -182,8 +182,7 @@ void runChunks(
         const SelectProblem& p,
         const ShortRowsPolicy& policy,
         cudaStream_t stream) {
-    const LeastLaunch least =
-            hasLeastKernel(p) ? leastLaunchOf(p) : nullptr;
+    const LeastLaunch least = hasLeastKernel(p) ? leastLaunchOf(p) : nullptr;
     const ListsLaunch lists =
             !least && hasLaneLists(p) ? listsLaunchOf(p) : nullptr;
     const Launch launch = least || lists ? nullptr : launchOf(p, policy);
