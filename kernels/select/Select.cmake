@@ -95,7 +95,7 @@ endforeach()
 foreach(type float __half __nv_bfloat16)
   add_instance("kernels/select/short_rows/LaneListsLaunch.cuh"
     "lane_lists_${type}"
-    "launchLaneLists<${type}>(const ShortRowsParams&, bool, cudaStream_t)")
+    "launchLaneLists<${type}>(const ShortRowsParams&, LaneListsShape, cudaStream_t)")
 endforeach()
 
 # A few of the best of many rows: lanes of a row, numbers of a lane.

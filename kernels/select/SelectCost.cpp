@@ -113,16 +113,37 @@ double leastOfRows(const SelectProblem& p, const Shape& s) {
     return 8.3 + 0.15 * steps + std::max(s.read, s.rows * row / s.arithmetic);
 }
 
+/// Instructions that an H200 issues in a microsecond.
+constexpr double kIssued = 925e3;
+
+/// The same by numbers of a key and its column: counted instructions, fitted to
+/// the cells of select_sweep.json.
+double narrowLists(const SelectProblem& p, const Shape& s) {
+    const LaneListsShape shape = laneListsShape(p);
+    const double lanes = shape.lanes;
+    const double parts = std::ceil(s.cols / (lanes * shape.items));
+    const double levels = p.k <= 2 ? 1 : p.k <= 4 ? 2 : p.k <= 8 ? 3 : 4;
+    const double best = std::exp2(levels);
+    const double instructions = 180 +
+            parts * (40 + shape.items * (4 + 4.5 * levels)) +
+            std::log2(lanes) * best * (3 + 1.7 * levels);
+    const double row = instructions * lanes / 32 / kIssued * 0.95;
+    return 7.4 + 0.4 * (parts - 1) +
+            std::max(s.read, s.rows * row / s.arithmetic);
+}
+
 /// A few of the best of rows of some hundred columns, by lists of lanes.
-/// Counted instructions, as many as an H200 issues in a microsecond.
+/// Counted instructions.
 double laneLists(const SelectProblem& p, const Shape& s) {
-    const double lanes =
-            laneListsShape(uint32_t(p.cols), areFewShortRows(p)).lanes;
+    if (sizeOf(p.keyType) == 2) {
+        return narrowLists(p, s);
+    }
+    const double lanes = laneListsShape(p).lanes;
     const double items = std::ceil(s.cols / lanes);
     const double best = p.k <= 2 ? 2 : p.k <= 4 ? 4 : kMostLaneListsK;
     const double instructions =
             250 + items * (14 + 2 * best) + std::log2(lanes) * (4 + 5 * best);
-    const double row = instructions * lanes / 32 / 925e3 * 1.2;
+    const double row = instructions * lanes / 32 / kIssued * 1.2;
     return 8.3 + std::max(s.read, s.rows * row / s.arithmetic);
 }
 

@@ -1,6 +1,7 @@
 /// A few of the best of many short rows (short_rows/FewOfRows.cuh): both sides
 /// of every edge, and keys that meet in few lanes.
 
+#include <algorithm>
 #include <random>
 
 #include "kernels/select/short_rows/FewOfRowsPlan.h"
@@ -54,8 +55,24 @@ class FewOfRows : public GpuTest {
     }
 };
 
-const int64_t kCols[] = {513,  600,  640,  1023, 1024, 1051, 1152,
-                         1279, 1280, 1281, 1905, 2559, 2560};
+const int64_t kCols[] = {
+        513,
+        600,
+        640,
+        1023,
+        1024,
+        1051,
+        1152,
+        1279,
+        1280,
+        1281,
+        1905,
+        2559,
+        2560};
+
+/// Of keys of 16 bits; NarrowLists.cuh and NarrowRow.cuh take others.
+constexpr int64_t kLeastNarrowCols = 1025;
+constexpr int64_t kMostNarrowCols = 1280;
 
 TEST_F(FewOfRows, EveryValueAndLength) {
     for (Values values : kAllValues) {
@@ -76,7 +93,11 @@ TEST_F(FewOfRows, EveryValueAndLength) {
 TEST_F(FewOfRows, EveryTypeAtEveryAddress) {
     for (DataType type :
          {DataType::Float16, DataType::BFloat16, DataType::Float32}) {
-        for (int64_t cols : {513, 700, 1100, 1300, 2560}) {
+        for (int64_t cols : {600, 700, 1025, 1100, 1280, 1300, 2560}) {
+            if (type != DataType::Float32 &&
+                (cols < kLeastNarrowCols || cols > kMostNarrowCols)) {
+                continue;
+            }
             for (size_t shift : {0, 1, 2, 3, 5, 7}) {
                 SelectCase c = of(kRows, cols);
                 c.keyType = type;
@@ -101,37 +122,45 @@ TEST_F(FewOfRows, EveryNumberOfRows) {
     for (int64_t rows : {17, 18, 31, 33, 63, 64, 65, 127, 129, 1000, 5003}) {
         for (int64_t cols : {700, 1500}) {
             expectFew(of(rows, cols), {2, 4});
-            SelectCase c = of(rows, cols);
+            SelectCase c = of(
+                    rows, std::clamp(cols, kLeastNarrowCols, kMostNarrowCols));
             c.keyType = DataType::Float16;
-            expectFew(c, {2, 4});
+            expectFew(c, {17, 32});
         }
     }
 }
 
 TEST_F(FewOfRows, Layouts) {
-    for (int64_t cols : {601, 2500}) {
+    for (int64_t cols : {601, 1200, 2500}) {
         for (DataType type : {DataType::Float32, DataType::BFloat16}) {
+            const bool isNarrow = type != DataType::Float32;
+            if (isNarrow &&
+                (cols < kLeastNarrowCols || cols > kMostNarrowCols)) {
+                continue;
+            }
+            const std::vector<int> ks = isNarrow ? std::vector<int>{17, 20, 32}
+                                                 : std::vector<int>{2, 3, 4};
             SelectCase c = of(50, cols);
             c.keyType = type;
             c.padding = 3;
             c.shift = 1;
             c.outPadding = 5;
             c.idType = IdType::Int32;
-            expectFew(c, {2, 3, 4});
+            expectFew(c, ks);
             c.givenIds = true;
             c.idPadding = 2;
-            expectFew(c, {2, 3, 4});
+            expectFew(c, ks);
             c.sharedIds = true;
             c.idPadding = 0;
-            expectFew(c, {2, 3, 4});
+            expectFew(c, ks);
             c = of(50, cols);
             c.keyType = type;
             c.sorted = false;
             c.idOffset = 77;
-            expectFew(c, {2, 3, 4});
+            expectFew(c, ks);
             c.dropNan = true;
             c.values = Values::SomeNan;
-            expectFew(c, {2, 3, 4});
+            expectFew(c, ks);
         }
     }
 }
@@ -237,8 +266,11 @@ TEST_F(FewOfRows, SmallOfEveryKernel) {
         for (int64_t cols : {1051, 1300}) {
             SelectCase c = of(21, cols);
             c.keyType = type;
+            if (type != DataType::Float32 && cols > kMostNarrowCols) {
+                continue;
+            }
             c.values = Values::SomeNan;
-            expectFew(c, {4});
+            expectFew(c, {type == DataType::Float32 ? 4 : 20});
             c.values = Values::Random;
             c.padding = 1;
             expectFew(c);

@@ -1,5 +1,6 @@
-/// The k <= 8 best of rows of some hundred columns (short_rows/LaneLists.cuh):
-/// both sides of every edge, ties at the limit and below it, few rows and many.
+/// The few best of rows of some hundred columns (short_rows/LaneLists.cuh, and
+/// NarrowLists.cuh for keys of 16 bits): both sides of every edge, ties at the
+/// limit and below it, few rows and many.
 
 #include <random>
 
@@ -13,6 +14,8 @@ namespace {
 /// and fewer.
 constexpr int64_t kManyRows = 37;
 constexpr int64_t kFewRows = 5;
+/// Of keys of 16 bits, so that 8 lanes have a row, 16, and 32.
+constexpr int64_t kNarrowRows[] = {133, 70, 5};
 
 class LaneLists : public GpuTest {
    protected:
@@ -25,18 +28,23 @@ class LaneLists : public GpuTest {
         return c;
     }
 
-    static bool takes(int64_t rows, int64_t cols, int k) {
+    static bool takes(
+            int64_t rows,
+            int64_t cols,
+            int k,
+            DataType type = DataType::Float32) {
         SelectProblem p;
         p.rows = rows;
         p.cols = cols;
         p.k = k;
+        p.keyType = type;
         return hasLaneLists(p);
     }
 
     static void expectLists(const SelectCase& c, const std::vector<int>& ks) {
         std::vector<int> taken;
         for (int k : ks) {
-            if (takes(c.rows, c.cols, k)) {
+            if (takes(c.rows, c.cols, k, c.keyType)) {
                 taken.push_back(k);
             }
         }
@@ -46,6 +54,7 @@ class LaneLists : public GpuTest {
 };
 
 const std::vector<int> kKs = {2, 3, 4, 5, 7, 8};
+const std::vector<int> kNarrowKs = {2, 3, 4, 5, 7, 8, 9, 13, 15, 16};
 const int64_t kCols[] = {2,   3,   5,   8,   9,   31,  32,  33,  63,  64,  65,
                          95,  96,  97,  127, 128, 129, 191, 192, 193, 250, 255,
                          256, 257, 300, 383, 384, 385, 500, 511, 512};
@@ -68,12 +77,58 @@ TEST_F(LaneLists, EveryValueAndLength) {
     }
 }
 
+/// Keys of 16 bits: rows that begin and end in the middle of a word, or do not.
+TEST_F(LaneLists, EveryNarrowValueAndLength) {
+    std::vector<int64_t> lengths(std::begin(kCols), std::end(kCols));
+    for (int64_t cols : {513, 700, 767, 768, 769, 1023, 1024, 1025, 2049}) {
+        lengths.push_back(cols);
+    }
+    size_t turn = 0;
+    for (DataType type : {DataType::Float16, DataType::BFloat16}) {
+        for (Values values : kAllValues) {
+            for (int64_t cols : lengths) {
+                SelectCase c = of(kNarrowRows[turn++ % 3], cols);
+                c.keyType = type;
+                c.values = values;
+                expectLists(c, kNarrowKs);
+                c.largest = true;
+                c.shift = 1;
+                expectLists(c, kNarrowKs);
+                if (HasFailure()) {
+                    return;
+                }
+            }
+        }
+    }
+}
+
+TEST_F(LaneLists, LongNarrowRows) {
+    for (DataType type : {DataType::Float16, DataType::BFloat16}) {
+        for (int64_t cols : {2047, 2048, 3333, 8191, 16383, 16384}) {
+            for (Values values :
+                 {Values::FewDistinct, Values::SomeNan, Values::Random}) {
+                SelectCase c = of(kFewRows, cols);
+                c.keyType = type;
+                c.values = values;
+                expectLists(c, kNarrowKs);
+                c.shift = 1;
+                c.padding = 1;
+                c.largest = true;
+                expectLists(c, kNarrowKs);
+            }
+        }
+    }
+}
+
 TEST_F(LaneLists, EveryTypeAtEveryAddress) {
     for (DataType type :
          {DataType::Float16, DataType::BFloat16, DataType::Float32}) {
         for (int64_t cols : {17, 50, 87, 110, 161, 200, 299, 512}) {
             for (size_t shift : {0, 1, 3, 5}) {
                 SelectCase c = of(shift == 3 ? kFewRows : kManyRows, cols);
+                if (type != DataType::Float32) {
+                    c.rows = kNarrowRows[shift % 3];
+                }
                 c.keyType = type;
                 c.shift = shift;
                 c.padding = int64_t(shift % 3);
@@ -81,7 +136,7 @@ TEST_F(LaneLists, EveryTypeAtEveryAddress) {
                 for (Values values :
                      {Values::FewDistinct, Values::SomeNan, Values::Random}) {
                     c.values = values;
-                    expectLists(c, kKs);
+                    expectLists(c, kNarrowKs);
                 }
                 if (HasFailure()) {
                     return;
@@ -97,7 +152,7 @@ TEST_F(LaneLists, EveryNumberOfRows) {
             SelectCase c = of(rows, cols);
             expectLists(c, {2, 3, 8});
             c.keyType = DataType::Float16;
-            expectLists(c, {2, 3, 8});
+            expectLists(c, {2, 3, 8, 16});
         }
     }
 }
@@ -111,21 +166,21 @@ TEST_F(LaneLists, Layouts) {
             c.shift = 1;
             c.outPadding = 5;
             c.idType = IdType::Int32;
-            expectLists(c, kKs);
+            expectLists(c, kNarrowKs);
             c.givenIds = true;
             c.idPadding = 2;
-            expectLists(c, kKs);
+            expectLists(c, kNarrowKs);
             c.sharedIds = true;
             c.idPadding = 0;
-            expectLists(c, kKs);
+            expectLists(c, kNarrowKs);
             c = of(50, cols);
             c.keyType = type;
             c.sorted = false;
             c.idOffset = 77;
-            expectLists(c, kKs);
+            expectLists(c, kNarrowKs);
             c.dropNan = true;
             c.values = Values::SomeNan;
-            expectLists(c, kKs);
+            expectLists(c, kNarrowKs);
         }
     }
 }
@@ -183,12 +238,15 @@ TEST_F(LaneLists, Periods) {
 TEST_F(LaneLists, SmallOfEveryKernel) {
     for (DataType type :
          {DataType::Float32, DataType::Float16, DataType::BFloat16}) {
-        for (int64_t cols : {20, 60, 90, 120, 161, 200, 300, 400}) {
-            for (int64_t rows : {kManyRows, kFewRows}) {
+        for (int64_t cols :
+             {20, 60, 90, 120, 161, 200, 300, 400, 700, 900, 1200}) {
+            for (int64_t rows : kNarrowRows) {
                 SelectCase c = of(rows, cols);
                 c.keyType = type;
                 c.values = Values::FewDistinct;
-                expectLists(c, {2, 4, 8});
+                if (cols <= 512 || type != DataType::Float32) {
+                    expectLists(c, {2, 4, 8, 16});
+                }
             }
         }
     }
@@ -204,6 +262,21 @@ TEST_F(LaneLists, TakesFewOfShortRowsWithoutBias) {
     EXPECT_FALSE(takes(10, 16, 3));
     EXPECT_TRUE(takes(10, 17, 8));
     EXPECT_FALSE(takes(10, 1, 2));
+    for (DataType type : {DataType::Float16, DataType::BFloat16}) {
+        EXPECT_TRUE(takes(10, 16384, 8, type));
+        EXPECT_FALSE(takes(10, 16385, 8, type));
+        EXPECT_TRUE(takes(10, 1024, 16, type));
+        EXPECT_FALSE(takes(10, 1025, 16, type));
+        EXPECT_FALSE(takes(10, 1024, 17, type));
+        EXPECT_TRUE(takes(10, 64, 8, type));
+        EXPECT_FALSE(takes(10, 64, 9, type));
+        EXPECT_TRUE(takes(10, 65, 9, type));
+        EXPECT_TRUE(takes(10, 256, 9, type));
+        EXPECT_FALSE(takes(10, 257, 9, type));
+        EXPECT_FALSE(takes(10, 257, 10, type));
+        EXPECT_TRUE(takes(10, 257, 11, type));
+        EXPECT_FALSE(takes(10, 16, 3, type));
+    }
     SelectProblem p;
     p.rows = 10;
     p.cols = 100;

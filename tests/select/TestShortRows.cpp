@@ -78,6 +78,31 @@ TEST_F(ShortRows, EveryType) {
     }
 }
 
+/// Keys of 16 bits come two at a time: rows that begin and end in the middle of
+/// a word, or fill their lanes.
+TEST_F(ShortRows, NarrowRowsAtEveryAddress) {
+    for (DataType type : {DataType::Float16, DataType::BFloat16}) {
+        for (Values values : kAllValues) {
+            for (int64_t cols :
+                 {2, 9, 16, 31, 32, 64, 127, 128, 256, 500, 512, 1023, 1024}) {
+                SelectCase c = of(35, cols);
+                c.keyType = type;
+                c.values = values;
+                c.multiprocessors = 1;
+                for (size_t shift : {1, 2}) {
+                    c.shift = shift;
+                    c.padding = int64_t(cols % 3);
+                    c.largest = shift == 1;
+                    expectSelects(c, ksOf(cols));
+                }
+                if (HasFailure()) {
+                    return;
+                }
+            }
+        }
+    }
+}
+
 TEST_F(ShortRows, Biases) {
     for (int64_t cols : kCols) {
         for (bool rowBias : {false, true}) {

@@ -23,11 +23,12 @@ struct Kernel {
 };
 /// Where they were faster than the kernels that halve (measured, H200;
 /// docs/design/selection_short_rows.md). The first that takes a row counts;
-/// LaneLists.cuh has shorter ones.
+/// LaneLists.cuh has shorter ones, NarrowLists.cuh and NarrowRow.cuh have most
+/// of 16-bit keys.
 constexpr Kernel kKernels[] = {
         {32, 1, false, 10, 513, 1280, 1280},
         {32, 1, false, 8, 1281, 2560, 1280},
-        {32, 2, true, 32, 600, 1280, 1280}};
+        {32, 2, true, 32, 1025, 1280, 1280}};
 
 /// More in flight than two tiles of a warp, where those are small.
 constexpr size_t kSmallStageBytes = 2560;
@@ -55,7 +56,7 @@ std::string FewOfRowsPlan::toString() const {
 
 FewOfRowsPlan planFewOfRows(const SelectProblem& p) {
     FewOfRowsPlan plan;
-    if (p.hasColBias() || p.k < 2 || areFewShortRows(p)) {
+    if (p.hasColBias() || p.k < 2 || areFewShortRows(p) || hasLaneLists(p)) {
         return plan;
     }
     const auto found = std::find_if(

@@ -9,6 +9,7 @@
 
 #include "kernels/select/short_rows/LaneGroup.cuh"
 #include "kernels/select/short_rows/LaneListsLaunch.h"
+#include "kernels/select/short_rows/LeastList.cuh"
 #include "kernels/survivors/WriteResult.cuh"
 
 namespace faiss_bits {
@@ -87,42 +88,8 @@ class LaneLists {
     /// The k-th least key of the row.
     __device__ __forceinline__ int32_t limit() const {
         int32_t best[kBest];
-#pragma unroll
-        for (int32_t& one : best) {
-            one = kNan;
-        }
-#pragma unroll
-        for (int i = 0; i < kItems; ++i) {
-#pragma unroll
-            for (int j = kBest - 1; j > 0; --j) {
-                best[j] = min(best[j], max(best[j - 1], keys_[i]));
-            }
-            best[0] = min(best[0], keys_[i]);
-        }
-#pragma unroll
-        for (int distance = 1; distance < kLanes; distance *= 2) {
-            int32_t other[kBest];
-#pragma unroll
-            for (int j = 0; j < kBest; ++j) {
-                other[j] = __shfl_xor_sync(kFullWarp, best[j], distance);
-            }
-            // The least of both, in a bitonic order.
-#pragma unroll
-            for (int j = 0; j < kBest; ++j) {
-                best[j] = min(best[j], other[kBest - 1 - j]);
-            }
-#pragma unroll
-            for (int stride = kBest / 2; stride > 0; stride /= 2) {
-#pragma unroll
-                for (int j = 0; j < kBest; ++j) {
-                    if ((j & stride) == 0) {
-                        const int32_t least = min(best[j], best[j + stride]);
-                        best[j + stride] = max(best[j], best[j + stride]);
-                        best[j] = least;
-                    }
-                }
-            }
-        }
+        LeastList<kBest>::ofLane(keys_, best);
+        LeastList<kBest>::template ofLanes<kLanes>(best);
         int32_t limit = best[0];
 #pragma unroll
         for (int j = 1; j < kBest; ++j) {

@@ -1,23 +1,27 @@
 /// The launch of lists of lanes; included by the generated sources only.
 #pragma once
 
-#include <iterator>
+#include <span>
 #include <utility>
 
 #include "kernels/common/CudaCheck.h"
 #include "kernels/common/Error.h"
 #include "kernels/select/short_rows/LaneLists.cuh"
+#include "kernels/select/short_rows/NarrowLists.cuh"
 
 namespace faiss_bits {
 
 template <class T, int kLanes, int kItems, int kBest>
 void launchLists(const ShortRowsParams& params, cudaStream_t stream) {
     constexpr unsigned kRows = kShortRowsThreads / kLanes;
-    laneListsKernel<T, kLanes, kItems, kBest>
-            <<<(params.rows + kRows - 1) / kRows,
-               kShortRowsThreads,
-               0,
-               stream>>>(params);
+    const unsigned blocks = (params.rows + kRows - 1) / kRows;
+    if constexpr (sizeof(T) == 2) {
+        narrowListsKernel<T, kLanes, kItems, kBest>
+                <<<blocks, kShortRowsThreads, 0, stream>>>(params);
+    } else {
+        laneListsKernel<T, kLanes, kItems, kBest>
+                <<<blocks, kShortRowsThreads, 0, stream>>>(params);
+    }
     BITS_CUDA_CHECK(cudaGetLastError());
 }
 
@@ -27,8 +31,10 @@ void launchLists(const ShortRowsParams& params, cudaStream_t stream) {
         launchLists<T, kLanes, kItems, 2>(params, stream);
     } else if (params.select.k <= 4) {
         launchLists<T, kLanes, kItems, 4>(params, stream);
-    } else {
+    } else if (sizeof(T) == 4 || params.select.k <= kMostLaneListsK) {
         launchLists<T, kLanes, kItems, kMostLaneListsK>(params, stream);
+    } else if constexpr (sizeof(T) == 2) {
+        launchLists<T, kLanes, kItems, kMostNarrowListsK>(params, stream);
     }
 }
 
@@ -45,40 +51,85 @@ constexpr LaneListsShape kLaneListsShapes[] = {
         {32, 12},
         {32, 16}};
 
+/// The same of keys of 16 bits.
+constexpr LaneListsShape kNarrowListsShapes[] = {
+        {8, 4},
+        {8, 8},
+        {8, 12},
+        {8, 16},
+        {8, 24},
+        {8, 32},
+        {16, 4},
+        {16, 8},
+        {16, 12},
+        {16, 16},
+        {16, 24},
+        {16, 32},
+        {32, 4},
+        {32, 8},
+        {32, 12},
+        {32, 16},
+        {32, 24},
+        {32, 32}};
+
+template <class T>
+constexpr std::span<const LaneListsShape> listsShapes() {
+    if constexpr (sizeof(T) == 2) {
+        return kNarrowListsShapes;
+    } else {
+        return kLaneListsShapes;
+    }
+}
+
 constexpr bool areSame(LaneListsShape a, LaneListsShape b) {
     return a.lanes == b.lanes && a.items == b.items;
 }
 
-constexpr bool haveAllShapesKernels() {
-    for (uint32_t cols = 2; cols <= kMostLaneListsCols; ++cols) {
-        for (const bool isFew : {false, true}) {
-            bool isThere = false;
-            for (const LaneListsShape& shape : kLaneListsShapes) {
-                isThere =
-                        isThere || areSame(shape, laneListsShape(cols, isFew));
-            }
-            if (!isThere) {
-                return false;
-            }
+template <class T, class ShapeOf>
+constexpr bool haveShapesKernels(uint32_t mostCols, const ShapeOf& shapeOf) {
+    for (uint32_t cols = 2; cols <= mostCols; ++cols) {
+        bool isThere = false;
+        for (const LaneListsShape& shape : listsShapes<T>()) {
+            isThere = isThere || areSame(shape, shapeOf(cols));
+        }
+        if (!isThere) {
+            return false;
         }
     }
     return true;
 }
-static_assert(haveAllShapesKernels());
 
-/// Throws Error for a shape that is none of kLaneListsShapes.
+template <bool kIsFew>
+constexpr bool haveShapesKernels() {
+    return haveShapesKernels<float>(kMostLaneListsCols, [](uint32_t cols) {
+        return laneListsShape(cols, kIsFew);
+    });
+}
+
+template <uint64_t kRowsOfSm>
+constexpr bool haveNarrowShapesKernels() {
+    // All longer rows have one shape.
+    return haveShapesKernels<__half>(kLongNarrowCols + 1, [](uint32_t cols) {
+        return narrowListsShape(cols, kRowsOfSm);
+    });
+}
+static_assert(haveShapesKernels<false>() && haveShapesKernels<true>());
+static_assert(haveNarrowShapesKernels<1>());
+static_assert(haveNarrowShapesKernels<64>());
+static_assert(haveNarrowShapesKernels<128>());
+
+/// Throws Error for a shape that has no kernel.
 template <class T, size_t... kPlaces>
 void launchShape(
         const ShortRowsParams& params,
         LaneListsShape shape,
         cudaStream_t stream,
         std::index_sequence<kPlaces...>) {
+    constexpr auto kShapes = listsShapes<T>();
     const bool isLaunched =
-            ((areSame(shape, kLaneListsShapes[kPlaces]) &&
-              (launchLists<
-                       T,
-                       kLaneListsShapes[kPlaces].lanes,
-                       kLaneListsShapes[kPlaces].items>(params, stream),
+            ((areSame(shape, kShapes[kPlaces]) &&
+              (launchLists<T, kShapes[kPlaces].lanes, kShapes[kPlaces].items>(
+                       params, stream),
                true)) ||
              ...);
     BITS_THROW_IF_NOT_FMT(
@@ -91,13 +142,13 @@ void launchShape(
 template <class T>
 void launchLaneLists(
         const ShortRowsParams& params,
-        bool isFew,
+        LaneListsShape shape,
         cudaStream_t stream) {
     launchShape<T>(
             params,
-            laneListsShape(params.select.cols, isFew),
+            shape,
             stream,
-            std::make_index_sequence<std::size(kLaneListsShapes)>());
+            std::make_index_sequence<listsShapes<T>().size()>());
 }
 
 } // namespace faiss_bits

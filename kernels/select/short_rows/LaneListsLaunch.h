@@ -11,6 +11,12 @@ constexpr int kMostLaneListsK = 8;
 constexpr uint32_t kMostLaneListsCols = 512;
 constexpr uint32_t kMostWholeCols = 16;
 
+/// The same of keys of 16 bits (NarrowLists.cuh); see hasNarrowLists.
+constexpr int kMostNarrowListsK = 16;
+constexpr uint32_t kMostNarrowListsCols = 16384;
+/// Keys that a warp looks at together of longer rows.
+constexpr uint32_t kLongNarrowCols = 1024;
+
 /// Lanes that have a row, and keys of each.
 struct LaneListsShape {
     int lanes;
@@ -27,11 +33,27 @@ constexpr LaneListsShape laneListsShape(uint32_t cols, bool isFew) {
     return {lanes, (int(cols) + kStep * lanes - 1) / (kStep * lanes) * kStep};
 }
 
-/// Enqueues one launch. isFew: as laneListsShape.
+/// The same for keys of 16 bits, up to kMostNarrowListsCols. A lane has more of
+/// them, so that fewer lists are merged, unless the rows of a multiprocessor
+/// are so few that it would have less than 32 warps.
+constexpr LaneListsShape narrowListsShape(uint32_t cols, uint64_t rowsOfSm) {
+    uint32_t lanes = cols > 512 ? 32 : cols > 256 ? 16 : 8;
+    while (lanes < 32 && cols > 4 * lanes && rowsOfSm * lanes < 32 * 32) {
+        lanes *= 2;
+    }
+    const uint32_t step = lanes * (cols <= 16 * lanes ? 4 : 8);
+    const uint32_t all = cols < kLongNarrowCols
+            ? (cols + step - 1) / step * step
+            : kLongNarrowCols;
+    return {int(lanes), int(all / lanes)};
+}
+
+/// Enqueues one launch. shape: laneListsShape or, for keys of 16 bits,
+/// narrowListsShape.
 template <class T>
 void launchLaneLists(
         const ShortRowsParams& params,
-        bool isFew,
+        LaneListsShape shape,
         cudaStream_t stream);
 
 } // namespace faiss_bits

@@ -5,6 +5,7 @@
 /// instructions (docs/algorithms.md).
 #pragma once
 
+#include "kernels/select/short_rows/NarrowRow.cuh"
 #include "kernels/select/short_rows/ShortRow.cuh"
 #include "kernels/select/short_rows/ShortRowsLaunch.h"
 
@@ -33,6 +34,21 @@ __global__ void __launch_bounds__(
     const SelectParams& select = params.select;
     Row(select, select.firstRow + (isThere ? at : 0), isThere, room[inBlock])
             .run();
+}
+
+/// The same of rows of 16-bit keys that NarrowRow takes.
+template <class T, int kLanes, int kItems, int kSorted>
+__global__ void __launch_bounds__(kShortRowsThreads)
+        narrowRowsKernel(const __grid_constant__ ShortRowsParams params) {
+    using Row = NarrowRow<T, kLanes, kItems, kSorted>;
+    constexpr int kRows = kShortRowsThreads / kLanes;
+    __shared__ uint32_t room[kRows][Row::kRoom];
+    const uint32_t inBlock = threadIdx.x / kLanes;
+    const uint32_t at = blockIdx.x * kRows + inBlock;
+    const bool isThere = at < params.rows;
+    const SelectParams& select = params.select;
+    Row(select, select.firstRow + (isThere ? at : 0), room[inBlock])
+            .run(isThere);
 }
 
 } // namespace faiss_bits

@@ -32,12 +32,37 @@ inline bool hasLeastKernel(const SelectProblem& p) {
     return p.k == 1;
 }
 
+/// Whether NarrowLists.cuh takes so many of keys of 16 bits: where that was
+/// faster than the kernels that halve (measured, H200;
+/// docs/design/selection_short_rows.md).
+inline bool hasNarrowLists(idx_t cols, int k) {
+    if (k > kMostNarrowListsK || cols > idx_t(kMostNarrowListsCols)) {
+        return false;
+    }
+    // k from 11 on, of longer rows: 1.05 to 1.14 of the time, random keys.
+    return k <= kMostLaneListsK ||
+            (cols > 64 && cols <= idx_t(kLongNarrowCols) &&
+             (cols <= 256 || k > 10));
+}
+
 /// A few of the best of rows of some hundred columns have kernels of their own
-/// (LaneLists.cuh).
+/// (LaneLists.cuh, NarrowLists.cuh).
 inline bool hasLaneLists(const SelectProblem& p) {
-    return p.k > 1 && p.k <= kMostLaneListsK && p.k <= p.cols &&
-            p.cols <= kMostLaneListsCols &&
-            (p.k == 2 || p.cols > kMostWholeCols) && !p.hasColBias();
+    if (p.k < 2 || p.k > p.cols || p.hasColBias() ||
+        (p.k > 2 && p.cols <= kMostWholeCols)) {
+        return false;
+    }
+    return sizeOf(p.keyType) == 2
+            ? hasNarrowLists(p.cols, p.k)
+            : p.k <= kMostLaneListsK && p.cols <= kMostLaneListsCols;
+}
+
+/// Of hasLaneLists.
+inline LaneListsShape laneListsShape(const SelectProblem& p) {
+    const idx_t sms = p.device.multiprocessors;
+    return sizeOf(p.keyType) == 2
+            ? narrowListsShape(uint32_t(p.cols), (p.rows + sms - 1) / sms)
+            : laneListsShape(uint32_t(p.cols), areFewShortRows(p));
 }
 
 /// The first line that takes the problem, or nullptr.

@@ -104,7 +104,10 @@ LeastLaunch leastLaunchOf(const SelectProblem& p) {
     }
 }
 
-LeastLaunch listsLaunchOf(const SelectProblem& p) {
+using ListsLaunch =
+        void (*)(const ShortRowsParams&, LaneListsShape, cudaStream_t);
+
+ListsLaunch listsLaunchOf(const SelectProblem& p) {
     switch (p.keyType) {
         case DataType::Float16:
             return launchLaneLists<__half>;
@@ -179,10 +182,10 @@ void runChunks(
         const SelectProblem& p,
         const ShortRowsPolicy& policy,
         cudaStream_t stream) {
-    const LeastLaunch least = hasLeastKernel(p) ? leastLaunchOf(p)
-            : hasLaneLists(p)                   ? listsLaunchOf(p)
-                                                : nullptr;
-    const Launch launch = least ? nullptr : launchOf(p, policy);
+    const LeastLaunch least = hasLeastKernel(p) ? leastLaunchOf(p) : nullptr;
+    const ListsLaunch lists =
+            !least && hasLaneLists(p) ? listsLaunchOf(p) : nullptr;
+    const Launch launch = least || lists ? nullptr : launchOf(p, policy);
     ShortRowsParams params;
     params.select = makeSelectParams(p);
     const idx_t rowsOfBlock = kShortRowsThreads / policy.lanes;
@@ -192,6 +195,8 @@ void runChunks(
         params.rows = rows;
         if (least) {
             least(params, areFewShortRows(p), stream);
+        } else if (lists) {
+            lists(params, laneListsShape(p), stream);
         } else {
             launch(params, stream);
         }
