@@ -220,7 +220,7 @@ bool takesStrips(const FlatKnnProblem& p, size_t maxBytes) {
     return p.mode != SearchMode::Plain && !p.allowedBits &&
             batchOf(p) > kFewQueries && p.numVectors >= kLeastStripVectors &&
             2 * kLeastStripsOfPlace * p.k <= kMostStrips &&
-            maxBytes >= kLeastUntiledBytes && !takesNearest(p) &&
+            maxBytes >= kLeastUntiledBytes &&
             fusedMethodFor(p) == &kTensorFusedMethod;
 }
 
@@ -341,6 +341,9 @@ std::optional<FusedPlan> planFusedByStrips(
         const FlatKnnProblem& p,
         size_t maxBytes) {
     if (!takesStrips(p, maxBytes)) {
+        return {};
+    }
+    if (takesNearest(p)) {
         return {};
     }
     if (atOncePays(p)) {
