@@ -129,8 +129,8 @@ TEST(ListPlan, AtOnce) {
     EXPECT_TRUE(isAtOnce(4096, 65536, 32));
     EXPECT_FALSE(isAtOnce(4096, 65535, 32)) << "few tiles";
     EXPECT_FALSE(isAtOnce(4096, 262144, 33)) << "strips of a place";
-    EXPECT_FALSE(isAtOnce(2200, 262144, 32)) << "blocks with two units";
-    EXPECT_TRUE(isAtOnce(2200, 262144, 20));
+    EXPECT_TRUE(isAtOnce(1025, 262144, 32));
+    EXPECT_TRUE(isAtOnce(2200, 262144, 32));
     EXPECT_FALSE(isAtOnce(4097, 262144, 32));
 }
 

@@ -244,7 +244,7 @@ bool atOncePays(const FlatKnnProblem& p) {
     return p.numVectors <= kMostVectorsOfBlock ||
             (p.numVectors <= kMostVectorsAtOnce &&
              p.numQueries >= kLeastClusterQueries &&
-             stripsAtOnce(p.numVectors) >= kStripsOfPlace * uint32_t(p.k));
+             kStripsAtOnce >= kStripsOfPlace * uint32_t(p.k));
 }
 
 } // namespace
@@ -326,7 +326,7 @@ std::optional<FusedPlan> planAtOnce(const FlatKnnProblem& p, size_t maxBytes) {
         return {};
     }
     plan.atOnce = true;
-    plan.strips = {1, stripsAtOnce(p.numVectors)};
+    plan.strips = {1, kStripsAtOnce};
     // Bits are few bytes: more queries are fewer launches.
     const auto found = fitQueries(
             plan,
