@@ -62,7 +62,7 @@ TEST(ListPlan, ListsScoredBySlots) {
     EXPECT_FALSE(bySlots(65537, 128, DataType::Float16)) << "32 MiB of copy";
     EXPECT_FALSE(bySlots(1024, 129, DataType::Float32)) << "dimensions";
     EXPECT_TRUE(bySlots(1024, 20, DataType::Float32));
-    FlatKnnProblem few = problemOf(1024, 100, DataType::Float32);
+    FlatKnnProblem few = problemOf(5000, 100, DataType::Float32);
     few.k = 5;
     const auto ofFew = planFusedByStrips(few, size_t(1) << 30);
     EXPECT_TRUE(ofFew && finishesByWarps(*ofFew, few));

@@ -306,6 +306,46 @@ TEST_F(NearestKnn, HardlyAnyIsRepeated) {
     }
 }
 
+/// A strip keeps two fours, and of a tile one. Of twins that lie together none
+/// is searched again: a block computes what few of its rows want.
+TEST_F(NearestKnn, SmallTwins) {
+    constexpr int kTwins = 24;
+    for (Metric metric : kProducts) {
+        for (int64_t n : {256, 1024, 1025}) {
+            CertifiedCase c = of(metric, n, 40);
+            c.q = 3001;
+            std::mt19937 random(7);
+            std::normal_distribution<float> normal;
+            std::vector<float> vectors(c.n * c.d);
+            std::vector<float> queries(c.q * c.d);
+            for (std::vector<float>* rows : {&vectors, &queries}) {
+                for (float& one : *rows) {
+                    one = normal(random);
+                }
+            }
+            for (int64_t v = 0; v < 2 * kTwins * c.d; ++v) {
+                vectors[v + kTwins * c.d] =
+                        vectors[v % (kTwins * c.d)] * (1 + v % 5 * 0x1p-22f);
+            }
+            // Near them one query in 97.
+            for (int64_t q = 0; q < c.q; q += 97) {
+                const int64_t v = q % kTwins;
+                for (int i = 0; i < c.d; ++i) {
+                    queries[q * c.d + i] = vectors[v * c.d + i] + 0.01f;
+                }
+            }
+            const Result result = search(c, vectors, queries);
+            check(c, vectors, queries, result, c.q);
+            if (HasFatalFailure()) {
+                return;
+            }
+            if (n <= 1024) {
+                EXPECT_EQ(result.repeated, 0u) << c.describe();
+            }
+        }
+    }
+}
+
 TEST_F(NearestKnn, Takes) {
     CertifiedCase c = of(Metric::L2, 4096, 128);
     c.q = 1000;
