@@ -39,8 +39,16 @@ constexpr idx_t kLeastStripCapacity = 1024;
 constexpr idx_t kMostTileQueries = 16384;
 constexpr idx_t kMostStripQueries = 65536;
 /// Of which clusters took less time than scans: 131,072 did, of 3,000 they took
-/// a tenth longer.
+/// a tenth longer; where few pass, 20,000 took a tenth to a quarter less.
 constexpr idx_t kLeastClusterQueries = 65536;
+constexpr idx_t kLeastClusterQueriesOfFew = 10000;
+constexpr int kFewPlaces = 8;
+/// Vectors whose one nearest strips in registers find later than clusters do.
+constexpr idx_t kMostNearestAtOnce = 2048;
+/// Vectors between these clusters of eight blocks take longer for than scans,
+/// unless few pass: they take as long as for 4,096.
+constexpr idx_t kMostOfFourBlocks = 2048;
+constexpr idx_t kLeastOfEightBlocks = 2817;
 /// Scratch: distances to the sample; and lists.
 constexpr size_t kMostSampleBytes = size_t(256) << 20;
 constexpr size_t kMostListBytes = size_t(512) << 20;
@@ -241,10 +249,21 @@ FusedPlan beginStrips(const FlatKnnProblem& p) {
 /// By one kernel: always of one block, and of clusters where their strips are
 /// enough and their tiles fill the GPU many times.
 bool atOncePays(const FlatKnnProblem& p) {
-    return p.numVectors <= kMostVectorsOfBlock ||
-            (p.numVectors <= kMostVectorsAtOnce &&
-             p.numQueries >= kLeastClusterQueries &&
-             kStripsAtOnce >= kStripsOfPlace * uint32_t(p.k));
+    if (takesNearest(p)) {
+        return p.numVectors <= kMostNearestAtOnce;
+    }
+    if (p.numVectors <= kMostVectorsOfBlock) {
+        return true;
+    }
+    if (p.k <= kFewPlaces) {
+        return p.numVectors <= kMostVectorsAtOnce &&
+                p.numQueries >= kLeastClusterQueriesOfFew;
+    }
+    return p.numVectors <= kMostVectorsAtOnce &&
+            p.numQueries >= kLeastClusterQueries &&
+            kStripsAtOnce >= kStripsOfPlace * uint32_t(p.k) &&
+            (p.numVectors <= kMostOfFourBlocks ||
+             p.numVectors >= kLeastOfEightBlocks);
 }
 
 } // namespace
@@ -343,13 +362,13 @@ std::optional<FusedPlan> planFusedByStrips(
     if (!takesStrips(p, maxBytes)) {
         return {};
     }
-    if (takesNearest(p)) {
-        return {};
-    }
     if (atOncePays(p)) {
         if (const auto once = planAtOnce(p, maxBytes)) {
             return once;
         }
+    }
+    if (takesNearest(p)) { // which needs no limits
+        return {};
     }
     const FusedPlan plan = beginStrips(p);
     const auto fit = [&](idx_t mostQueries) {

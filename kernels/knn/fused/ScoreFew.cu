@@ -146,8 +146,7 @@ struct ScoreFew {
             best = min(best, entry);
             return;
         }
-        const uint64_t before =
-                __shfl_up_sync(kFullWarp, best, 1, kPairLanes);
+        const uint64_t before = __shfl_up_sync(kFullWarp, best, 1, kPairLanes);
         const bool isFirst = threadIdx.x % kPairLanes == 0;
         if (entry < best) {
             best = isFirst || before < entry ? entry : before;

@@ -35,6 +35,7 @@ struct ScoreRows {
     using Query = SlotQuery<kMetric, kSteps>;
     static constexpr int kPairs = 2; // of a row, scored together
     static constexpr int kWords = 4; // of a lane, read together
+    static constexpr int kMoved = 2; // of four components, not converted
 
     const ScoreSlotsParams& params;
     RowSlots& slots; // of this lane's row
@@ -60,8 +61,7 @@ struct ScoreRows {
             // A row that is too full is searched again.
             hasAll = passed <= uint32_t(search.numCandidates);
             const uint32_t listed = hasAll ? passed : 0;
-            const uint32_t fill =
-                    from + min(end, listed) - min(begin, listed);
+            const uint32_t fill = from + min(end, listed) - min(begin, listed);
             __syncwarp();
             score(query, from, fill);
             const bool isLast = !__any_sync(kFullWarp, listed > end);
@@ -131,8 +131,8 @@ struct ScoreRows {
                         __shfl_up_sync(kFullWarp, place, lanes, kPairLanes);
                 place += lane >= lanes ? other : 0;
             }
-            const uint32_t sum = __shfl_sync(
-                    kFullWarp, place, kPairLanes - 1, kPairLanes);
+            const uint32_t sum =
+                    __shfl_sync(kFullWarp, place, kPairLanes - 1, kPairLanes);
             place += before - count;
             before += sum;
 #pragma unroll
@@ -152,25 +152,51 @@ struct ScoreRows {
         return before;
     }
 
-    /// Vectors of slots at .. end - 1 to entries.
-    __device__ __forceinline__ void
-    score(const Query& query, uint32_t at, uint32_t end) const {
+    /// Vectors of slots from .. end - 1 to entries.
+    __device__ __forceinline__ void score(
+            const Query& query,
+            uint32_t from,
+            uint32_t end) const {
+        scoreBy<kMoved>(query, from, end);
+        if (kMoved == 0) {
+            return;
+        }
+        const uint32_t infinite = orderedKey(__builtin_huge_valf());
+        bool isFar = false;
+        for (uint32_t at = from + threadIdx.x % kPairLanes; at < end;
+             at += kPairLanes) {
+            isFar |= entryKey(slots.entries[at]) >= infinite;
+        }
+        if (__any_sync(kFullWarp, isFar)) {
+            scoreBy<0>(query, from, end);
+        }
+    }
+
+    /// Slots may have entries already. kMoved: SlotQuery.cuh.
+    template <int kOfFour>
+    __device__ __forceinline__ void scoreBy(
+            const Query& query,
+            uint32_t at,
+            uint32_t end) const {
         const uint32_t lane = threadIdx.x % kPairLanes;
         const float4* const vectors = params.slotRows + lane;
         for (; __any_sync(kFullWarp, at < end); at += kPairs) {
             uint32_t its[kPairs];
+            bool isMine[kPairs];
             const float4* from[kPairs];
             double exact[kPairs];
 #pragma unroll
             for (int p = 0; p < kPairs; ++p) {
-                const bool isMine = at + p < end;
-                its[p] = isMine ? uint32_t(slots.entries[at + p]) : 0;
+                // Of no number: it stays that, and has no vector.
+                isMine[p] = at + p < end && slots.entries[at + p] != kNoEntry;
+                its[p] = isMine[p] ? entryColumn(slots.entries[at + p]) : 0;
                 from[p] = vectors + size_t(its[p]) * Query::kRowPacks;
             }
-            query.distances(from, params.passed.search.power, exact);
+            query.template distancesByMoves<kOfFour>(
+                    from, params.passed.search.power, exact);
 #pragma unroll
             for (int p = 0; p < kPairs; ++p) {
-                if (lane == 0 && at + p < end) {
+                if (lane == 0 && isMine[p]) {
                     slots.entries[at + p] =
                             distanceEntry<kMetric>(exact[p], its[p]);
                 }
@@ -224,8 +250,7 @@ __global__ __launch_bounds__(kThreads, kBlocks) void scoreRowsKernel(
             params, slots[warp][threadIdx.x % kWarpSize / kPairLanes]};
     const uint32_t step = gridDim.x * kWarps * kRows;
     uint32_t scored = 0;
-    for (uint32_t row = (blockIdx.x * kWarps + warp) * kRows;
-         row < search.rows;
+    for (uint32_t row = (blockIdx.x * kWarps + warp) * kRows; row < search.rows;
          row += step) {
         scored += score.run(row, slots[warp]);
     }
@@ -261,6 +286,11 @@ bool canScoreRows(Metric metric, const ScoreSlotsParams& params) {
     const CertifiedParams& search = params.passed.search;
     return metric == Metric::L2 && params.words.bits && search.k >= 1 &&
             search.k <= kMostSlotK && slotSteps(search.d) >= 2;
+}
+
+bool scoreRowsPays(const ScoreSlotsParams& params, const DeviceTraits& device) {
+    return params.passed.search.rows >=
+            uint64_t(kBlocks * kWarps * kRows) * device.multiprocessors;
 }
 
 void launchScoreRows(

@@ -12,6 +12,10 @@ namespace faiss_bits {
 /// components.
 bool canScoreRows(Metric metric, const ScoreSlotsParams& params);
 
+/// Whether it takes less time than a warp a row: of so many rows that their
+/// warps fill the GPU, as a row takes longer.
+bool scoreRowsPays(const ScoreSlotsParams& params, const DeviceTraits& device);
+
 /// launchScoreSlots() of bits: the same results, flags and counts. A row with
 /// more than numCandidates is flagged, and none of its distances are computed.
 void launchScoreRows(

@@ -13,6 +13,7 @@
 #include "kernels/device/LaneMask.cuh"
 #include "kernels/knn/fused/PassedResults.cuh"
 #include "kernels/knn/fused/ScoreFew.h"
+#include "kernels/knn/fused/ScoreRows.h"
 #include "kernels/knn/fused/SlotQuery.cuh"
 #include "kernels/knn/fused/SortFew.cuh"
 
@@ -328,6 +329,9 @@ void launchScoreSlots(
             kMostPlaces);
     if (canScoreFew(metric, params)) {
         return launchScoreFew(metric, params, stream);
+    }
+    if (canScoreRows(metric, params) && scoreRowsPays(params, device)) {
+        return launchScoreRows(metric, params, device, stream);
     }
     switch (metric) {
         case Metric::L2:

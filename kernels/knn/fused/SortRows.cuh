@@ -67,8 +67,7 @@ struct SortRows {
                             (kLanes * i + lane);
         }
         sort(slots);
-        const uint32_t after =
-                __shfl_down_sync(kFullWarp, slots[0], 1, kLanes);
+        const uint32_t after = __shfl_down_sync(kFullWarp, slots[0], 1, kLanes);
 #pragma unroll
         for (int i = 0; i < kItems; ++i) {
             const uint32_t next =
@@ -145,10 +144,10 @@ struct SortRows {
             const bool isLow = (threadIdx.x & distance) == 0;
 #pragma unroll
             for (int i = 0; i < kItems; ++i) {
-                items[i] = kept(
-                        items[i],
-                        T(__shfl_xor_sync(kFullWarp, items[i], distance)),
-                        isLow);
+                items[i] =
+                        kept(items[i],
+                             T(__shfl_xor_sync(kFullWarp, items[i], distance)),
+                             isLow);
             }
         }
     }

@@ -11,8 +11,10 @@ namespace {
 constexpr int kThreads = 256;
 /// Rows of which strips let go what may be the nearest: a block computes all of
 /// their distances, where vectors and rows are so few. The second search has
-/// few blocks for few vectors, and a row takes it as long as 64.
-constexpr int64_t kMostAllVectors = 1024;
+/// few blocks for few vectors, and a row takes it as long as 64. A warp takes
+/// 16 vectors at a time, so that of more than these the others wait too long.
+constexpr int64_t kMostAllVectors = 256;
+constexpr int64_t kMostAllComponents = int64_t(1) << 15;
 constexpr int64_t kMostAllDistances = 1024;
 
 /// Of the eight lanes of a group.
@@ -325,7 +327,8 @@ __global__ __launch_bounds__(kThreads) void nearestOfStripsKernel(
     const uint32_t row = blockIdx.x * kRows + threadIdx.x / kPairLanes;
     NearestOfRow<kMetric> ofRow(params, row);
     const bool isUnsure = ofRow.scoreKept();
-    if (params.search.n <= kMostAllVectors) {
+    if (params.search.n <= kMostAllVectors ||
+        params.search.n * params.search.d <= kMostAllComponents) {
         // As many in each block are searched again by tiles.
         const int unsure =
                 __syncthreads_count(isUnsure && threadIdx.x % kPairLanes == 0);
