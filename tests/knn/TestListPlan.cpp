@@ -130,7 +130,15 @@ TEST(ListPlan, AtOnce) {
     EXPECT_FALSE(isAtOnce(4096, 65535, 32)) << "few tiles";
     EXPECT_FALSE(isAtOnce(4096, 262144, 33)) << "strips of a place";
     EXPECT_TRUE(isAtOnce(1025, 262144, 32));
-    EXPECT_TRUE(isAtOnce(2200, 262144, 32));
+    EXPECT_TRUE(isAtOnce(2048, 262144, 32));
+    EXPECT_FALSE(isAtOnce(2049, 262144, 9)) << "as long as for 4,096 vectors";
+    EXPECT_FALSE(isAtOnce(2816, 262144, 32));
+    EXPECT_TRUE(isAtOnce(2817, 262144, 9));
+    EXPECT_TRUE(isAtOnce(2049, 262144, 8));
+    EXPECT_TRUE(isAtOnce(4096, 10000, 2)) << "few pass";
+    EXPECT_FALSE(isAtOnce(4096, 9999, 2));
+    EXPECT_TRUE(isAtOnce(2048, 3000, 1));
+    EXPECT_FALSE(isAtOnce(2049, 262144, 1)) << "the nearest one";
     EXPECT_FALSE(isAtOnce(4097, 262144, 32));
 }
 
