@@ -132,9 +132,9 @@ TEST(ListPlan, AtOnce) {
     EXPECT_TRUE(isAtOnce(1025, 262144, 32));
     EXPECT_TRUE(isAtOnce(2048, 262144, 32));
     EXPECT_FALSE(isAtOnce(2049, 262144, 9)) << "as long as for 4,096 vectors";
-    EXPECT_FALSE(isAtOnce(2816, 262144, 32));
-    EXPECT_TRUE(isAtOnce(2817, 262144, 9));
-    EXPECT_TRUE(isAtOnce(2049, 262144, 8));
+    EXPECT_FALSE(isAtOnce(2560, 262144, 5));
+    EXPECT_TRUE(isAtOnce(2561, 262144, 9));
+    EXPECT_TRUE(isAtOnce(2049, 262144, 4)) << "few pass";
     EXPECT_TRUE(isAtOnce(4096, 10000, 2)) << "few pass";
     EXPECT_FALSE(isAtOnce(4096, 9999, 2));
     EXPECT_TRUE(isAtOnce(2048, 3000, 1));

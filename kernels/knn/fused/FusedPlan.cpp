@@ -45,10 +45,11 @@ constexpr idx_t kLeastClusterQueriesOfFew = 10000;
 constexpr int kFewPlaces = 8;
 /// Vectors whose one nearest strips in registers find later than clusters do.
 constexpr idx_t kMostNearestAtOnce = 2048;
-/// Vectors between these clusters of eight blocks take longer for than scans,
+/// Vectors between which clusters of eight blocks take longer than scans,
 /// unless few pass: they take as long as for 4,096.
 constexpr idx_t kMostOfFourBlocks = 2048;
-constexpr idx_t kLeastOfEightBlocks = 2817;
+constexpr idx_t kLeastOfEightBlocks = 2561;
+constexpr int kFewPlacesBetween = 4;
 /// Scratch: distances to the sample; and lists.
 constexpr size_t kMostSampleBytes = size_t(256) << 20;
 constexpr size_t kMostListBytes = size_t(512) << 20;
@@ -255,15 +256,12 @@ bool atOncePays(const FlatKnnProblem& p) {
     if (p.numVectors <= kMostVectorsOfBlock) {
         return true;
     }
-    if (p.k <= kFewPlaces) {
-        return p.numVectors <= kMostVectorsAtOnce &&
-                p.numQueries >= kLeastClusterQueriesOfFew;
-    }
-    return p.numVectors <= kMostVectorsAtOnce &&
-            p.numQueries >= kLeastClusterQueries &&
+    const bool isFast = p.numVectors <= kMostOfFourBlocks ||
+            p.numVectors >= kLeastOfEightBlocks || p.k <= kFewPlacesBetween;
+    return p.numVectors <= kMostVectorsAtOnce && isFast &&
             kStripsAtOnce >= kStripsOfPlace * uint32_t(p.k) &&
-            (p.numVectors <= kMostOfFourBlocks ||
-             p.numVectors >= kLeastOfEightBlocks);
+            p.numQueries >= (p.k <= kFewPlaces ? kLeastClusterQueriesOfFew
+                                               : kLeastClusterQueries);
 }
 
 } // namespace
@@ -399,6 +397,9 @@ std::optional<FusedPlan> planFusedByStrips(
 }
 
 bool stripsPay(const FusedPlan& byStrips, const FlatKnnProblem& p) {
+    if (takesNearest(p) && !allPairsPays(p)) {
+        return true; // the other way is that of one nearest: atOncePays()
+    }
     double others = takesAllPairs(p) ? allPairsMicroseconds(p) : INFINITY;
     if (enoughVectors(p, p.numVectors)) {
         FusedPlan sampled;

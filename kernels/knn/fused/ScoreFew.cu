@@ -213,6 +213,13 @@ bool canScoreFew(Metric metric, const ScoreSlotsParams& params) {
             slotSteps(search.d) >= 2;
 }
 
+bool scoreFewPays(const ScoreSlotsParams& params) {
+    constexpr int kFew = 2;
+    constexpr uint32_t kLeastRows = 8192;
+    const CertifiedParams& search = params.passed.search;
+    return search.k <= kFew || search.rows >= kLeastRows;
+}
+
 void launchScoreFew(
         Metric metric,
         const ScoreSlotsParams& params,

@@ -15,6 +15,10 @@ constexpr uint32_t kMostFewWords = 128;
 /// Whether there is such a kernel: L2, bits, 33 to 128 components.
 bool canScoreFew(Metric metric, const ScoreSlotsParams& params);
 
+/// Whether it takes less time than a warp a row, which has a row of some places
+/// sooner: of many rows, or where one or two pass.
+bool scoreFewPays(const ScoreSlotsParams& params);
+
 /// launchScoreSlots() where few bits of a row are set: the same results, flags
 /// and counts. A row with more than numCandidates is flagged, and none of its
 /// distances are computed.

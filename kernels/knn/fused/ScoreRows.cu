@@ -18,7 +18,9 @@ namespace faiss_bits {
 namespace {
 
 constexpr int kThreads = 256;
-constexpr int kBlocks = 3; // of a multiprocessor: 80 registers
+/// Sets of four rows that a warp has, at least: with fewer, the last ones leave
+/// the GPU idle for too long.
+constexpr uint32_t kLeastTurns = 5;
 constexpr uint32_t kWarps = kThreads / kWarpSize;
 constexpr uint32_t kRows = kWarpSize / kPairLanes; // of a warp
 constexpr uint32_t kKept = kMostSlotK;
@@ -29,13 +31,23 @@ struct RowSlots {
     uint32_t order[kKept];                 // slots of the nearest
 };
 
+/// Where vectors are long, fewer warps with more in flight: four distances of a
+/// row at a time, for which registers are enough of two blocks.
+template <int kSteps>
+struct ScoreRowsShape {
+    static constexpr bool kIsLong = kSteps == 4;
+    static constexpr int kBlocks = kIsLong ? 2 : 3; // of a multiprocessor
+    static constexpr int kPairs = kIsLong ? 4 : 2;  // of a row, together
+    static constexpr int kMoved = kIsLong ? 2 : 0;  // of four components
+};
+
 template <int kSteps>
 struct ScoreRows {
     static constexpr Metric kMetric = Metric::L2;
     using Query = SlotQuery<kMetric, kSteps>;
-    static constexpr int kPairs = 2; // of a row, scored together
+    static constexpr int kPairs = ScoreRowsShape<kSteps>::kPairs;
     static constexpr int kWords = 4; // of a lane, read together
-    static constexpr int kMoved = 2; // of four components, not converted
+    static constexpr int kMoved = ScoreRowsShape<kSteps>::kMoved;
 
     const ScoreSlotsParams& params;
     RowSlots& slots; // of this lane's row
@@ -194,6 +206,7 @@ struct ScoreRows {
             }
             query.template distancesByMoves<kOfFour>(
                     from, params.passed.search.power, exact);
+            __syncwarp(); // all have read the slots
 #pragma unroll
             for (int p = 0; p < kPairs; ++p) {
                 if (lane == 0 && isMine[p]) {
@@ -239,8 +252,11 @@ struct ScoreRows {
 };
 
 template <int kSteps>
-__global__ __launch_bounds__(kThreads, kBlocks) void scoreRowsKernel(
-        const __grid_constant__ ScoreSlotsParams params) {
+__global__ __launch_bounds__(
+        kThreads,
+        ScoreRowsShape<kSteps>::
+                kBlocks) void scoreRowsKernel(const __grid_constant__
+                                                      ScoreSlotsParams params) {
     __shared__ __align__(16) RowSlots slots[kWarps][kRows];
     allowNext();
     waitForPrevious();
@@ -273,7 +289,9 @@ void launch(
             scoreRowsKernel<kSteps>,
             std::min(
                     (params.passed.search.rows + kOfBlock - 1) / kOfBlock,
-                    unsigned(kBlocks * device.multiprocessors)),
+                    unsigned(
+                            ScoreRowsShape<kSteps>::kBlocks *
+                            device.multiprocessors)),
             kThreads,
             0,
             stream,
@@ -289,8 +307,11 @@ bool canScoreRows(Metric metric, const ScoreSlotsParams& params) {
 }
 
 bool scoreRowsPays(const ScoreSlotsParams& params, const DeviceTraits& device) {
-    return params.passed.search.rows >=
-            uint64_t(kBlocks * kWarps * kRows) * device.multiprocessors;
+    const int blocks = slotSteps(params.passed.search.d) == 4
+            ? ScoreRowsShape<4>::kBlocks
+            : ScoreRowsShape<2>::kBlocks;
+    return params.passed.search.rows >= uint64_t(kLeastTurns * kWarps * kRows) *
+            unsigned(blocks * device.multiprocessors);
 }
 
 void launchScoreRows(

@@ -327,7 +327,7 @@ void launchScoreSlots(
             "numCandidates = %d is outside 0..%u",
             search.numCandidates,
             kMostPlaces);
-    if (canScoreFew(metric, params)) {
+    if (canScoreFew(metric, params) && scoreFewPays(params)) {
         return launchScoreFew(metric, params, stream);
     }
     if (canScoreRows(metric, params) && scoreRowsPays(params, device)) {
