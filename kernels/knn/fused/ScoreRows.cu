@@ -77,8 +77,10 @@ struct ScoreRows {
             __syncwarp();
             score(query, from, fill);
             const bool isLast = !__any_sync(kFullWarp, listed > end);
-            sort(fill, begin == 0 && isLast);
-            __syncwarp();
+            if (begin == 0 || hasNearer(from, fill)) {
+                sort(fill, begin == 0 && isLast);
+                __syncwarp();
+            }
             if (isLast) {
                 break;
             }
@@ -151,6 +153,11 @@ struct ScoreRows {
             for (int w = 0; w < kWords; ++w) {
                 const uint32_t column =
                         (chunk + w * kPairLanes + lane) * kWarpSize;
+                const uint32_t own = __popc(words[w]);
+                if (place + own <= begin || place >= end) {
+                    place += own; // of another turn
+                    continue;
+                }
                 for (uint32_t left = words[w]; left != 0; left &= left - 1) {
                     if (place >= begin && place < end) {
                         slots.entries[place - begin + from] =
@@ -216,6 +223,18 @@ struct ScoreRows {
             }
             __syncwarp();
         }
+    }
+
+    /// Whether a row of the warp has an entry from a slot on that is among its
+    /// nearest; those before are in order.
+    __device__ __forceinline__ bool hasNearer(uint32_t from, uint32_t fill)
+            const {
+        bool isNearer = false;
+        for (uint32_t at = from + threadIdx.x % kPairLanes; at < fill;
+             at += kPairLanes) {
+            isNearer |= slots.entries[at] < slots.entries[kKept - 1];
+        }
+        return __any_sync(kFullWarp, isNearer);
     }
 
     /// The nearest of the first `fill` entries to `order`. mayOrder: they need
