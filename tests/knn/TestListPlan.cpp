@@ -62,7 +62,7 @@ TEST(ListPlan, ListsScoredBySlots) {
     EXPECT_FALSE(bySlots(65537, 128, DataType::Float16)) << "32 MiB of copy";
     EXPECT_FALSE(bySlots(1024, 129, DataType::Float32)) << "dimensions";
     EXPECT_TRUE(bySlots(1024, 20, DataType::Float32));
-    FlatKnnProblem few = problemOf(1024, 100, DataType::Float32);
+    FlatKnnProblem few = problemOf(5000, 100, DataType::Float32);
     few.k = 5;
     const auto ofFew = planFusedByStrips(few, size_t(1) << 30);
     EXPECT_TRUE(ofFew && finishesByWarps(*ofFew, few));
@@ -129,8 +129,16 @@ TEST(ListPlan, AtOnce) {
     EXPECT_TRUE(isAtOnce(4096, 65536, 32));
     EXPECT_FALSE(isAtOnce(4096, 65535, 32)) << "few tiles";
     EXPECT_FALSE(isAtOnce(4096, 262144, 33)) << "strips of a place";
-    EXPECT_FALSE(isAtOnce(2200, 262144, 32)) << "blocks with two units";
-    EXPECT_TRUE(isAtOnce(2200, 262144, 20));
+    EXPECT_TRUE(isAtOnce(1025, 262144, 32));
+    EXPECT_TRUE(isAtOnce(2048, 262144, 32));
+    EXPECT_FALSE(isAtOnce(2049, 262144, 9)) << "as long as for 4,096 vectors";
+    EXPECT_FALSE(isAtOnce(2560, 262144, 5));
+    EXPECT_TRUE(isAtOnce(2561, 262144, 9));
+    EXPECT_TRUE(isAtOnce(2049, 262144, 4)) << "few pass";
+    EXPECT_TRUE(isAtOnce(4096, 10000, 2)) << "few pass";
+    EXPECT_FALSE(isAtOnce(4096, 9999, 2));
+    EXPECT_TRUE(isAtOnce(2048, 3000, 1));
+    EXPECT_FALSE(isAtOnce(2049, 262144, 1)) << "the nearest one";
     EXPECT_FALSE(isAtOnce(4097, 262144, 32));
 }
 

@@ -187,7 +187,8 @@ INSTANTIATE_TEST_SUITE_P(
 
 class NearestKnn : public FlatKnnCertified {
    protected:
-    /// So many queries that the search is worth it.
+    /// So many queries that the search is worth it. By L2 one kernel passes at
+    /// once what is near, of 33 to 128 components and up to 2,048 vectors.
     static CertifiedCase of(Metric metric, int64_t n, int d) {
         CertifiedCase c;
         c.metric = metric;
@@ -202,9 +203,9 @@ class NearestKnn : public FlatKnnCertified {
 TEST_F(NearestKnn, HardData) {
     for (Hard kind : kHard) {
         for (Metric metric : kProducts) {
-            for (int d : {20, 64, 300}) {
+            for (int d : {20, 32, 300}) {
                 CertifiedCase c = of(metric, 2005, d);
-                c.keptImage = d == 64;
+                c.keptImage = d == 32;
                 c.imageInOrder = metric == Metric::L2;
                 EXPECT_TRUE(planOf(c).nearest) << c.describe();
                 expectCanonical(c, kind);
@@ -237,7 +238,7 @@ TEST_F(NearestKnn, SixteenBits) {
     for (Hard kind : {Hard::Offset, Hard::Bytes, Hard::Mixed, Hard::Infinite}) {
         for (DataType type : {DataType::Float16, DataType::BFloat16}) {
             for (bool exactQueries : {false, true}) {
-                CertifiedCase c = of(Metric::L2, 1000, 70);
+                CertifiedCase c = of(Metric::L2, 1000, 140);
                 c.dataType = type;
                 c.exactQueries = exactQueries;
                 expectCanonical(c, kind);
@@ -252,7 +253,7 @@ TEST_F(NearestKnn, SixteenBits) {
 /// Vectors that float16 makes infinite do not hide those beside them.
 TEST_F(NearestKnn, InfinitiesHideNoOther) {
     for (Hard kind : {Hard::Infinite, Hard::Mixed}) {
-        for (int d : {3, 40}) {
+        for (int d : {3, 140}) {
             CertifiedCase c = of(Metric::L2, 1140, d);
             c.q = std::max<int64_t>(c.q, 4000);
             c.dataType = DataType::Float16;
@@ -268,7 +269,7 @@ TEST_F(NearestKnn, InfinitiesHideNoOther) {
 
 /// Any number of queries a scan, the last of them fewer: the same bits.
 TEST_F(NearestKnn, LittleScratch) {
-    CertifiedCase c = of(Metric::L2, 500, 40);
+    CertifiedCase c = of(Metric::L2, 500, 32);
     c.q = 140001;
     const std::vector<float> vectors = makeHard(Hard::Clusters, c.n, c.d, 1);
     const std::vector<float> queries = makeHard(Hard::Clusters, c.q, c.d, 2);
@@ -306,6 +307,46 @@ TEST_F(NearestKnn, HardlyAnyIsRepeated) {
     }
 }
 
+/// A strip keeps two fours, and of a tile one. Of twins that lie together none
+/// is searched again: a block computes what few of its rows want.
+TEST_F(NearestKnn, SmallTwins) {
+    constexpr int kTwins = 24;
+    for (Metric metric : kProducts) {
+        for (int64_t n : {256, 257, 1024, 1025}) {
+            CertifiedCase c = of(metric, n, 32);
+            c.q = 3001;
+            std::mt19937 random(7);
+            std::normal_distribution<float> normal;
+            std::vector<float> vectors(c.n * c.d);
+            std::vector<float> queries(c.q * c.d);
+            for (std::vector<float>* rows : {&vectors, &queries}) {
+                for (float& one : *rows) {
+                    one = normal(random);
+                }
+            }
+            for (int64_t v = 0; v < 2 * kTwins * c.d; ++v) {
+                vectors[v + kTwins * c.d] =
+                        vectors[v % (kTwins * c.d)] * (1 + v % 5 * 0x1p-22f);
+            }
+            // Near them one query in 97.
+            for (int64_t q = 0; q < c.q; q += 97) {
+                const int64_t v = q % kTwins;
+                for (int i = 0; i < c.d; ++i) {
+                    queries[q * c.d + i] = vectors[v * c.d + i] + 0.01f;
+                }
+            }
+            const Result result = search(c, vectors, queries);
+            check(c, vectors, queries, result, c.q);
+            if (HasFatalFailure()) {
+                return;
+            }
+            if (n == 256) { // of more, one row of a block
+                EXPECT_EQ(result.repeated, 0u) << c.describe();
+            }
+        }
+    }
+}
+
 TEST_F(NearestKnn, Takes) {
     CertifiedCase c = of(Metric::L2, 4096, 128);
     c.q = 1000;
@@ -318,6 +359,15 @@ TEST_F(NearestKnn, Takes) {
     c.metric = Metric::L2;
     c.q = 16;
     EXPECT_FALSE(planOf(c).nearest);
+    c.q = 4000;
+    for (int64_t n : {2048, 2049}) {
+        c.n = n;
+        const FlatKnnPlan plan = planOf(c);
+        const bool isAtOnce = n == 2048 &&
+                hasTensorScan(TensorScanKernel::Wgmma, traitsOf(c));
+        EXPECT_EQ(plan.nearest.has_value(), !isAtOnce);
+        EXPECT_EQ(plan.fused && plan.fused->atOnce, isAtOnce);
+    }
 }
 
 TEST_F(NearestKnn, Small) {

@@ -81,11 +81,28 @@ struct FlaggedRows {
 
     /// Whether there are any. All threads call it.
     __device__ __forceinline__ bool areThere() const {
-        uint32_t mask = 0;
-        for (uint32_t row = 8 * threadIdx.x; row < rows; row += 8 * Threads) {
-            mask |= ofEight(row);
+        // Mostly there are none, and this is all that the kernel does: reads
+        // that do not wait for one another.
+        constexpr uint32_t kAhead = 8;
+        constexpr uint32_t kStep = 8 * Threads; // rows of a read
+        uint32_t any = 0;
+        uint32_t row = 8 * threadIdx.x;
+        for (; row + (kAhead - 1) * kStep + 8 <= rows; row += kAhead * kStep) {
+            uint4 read[kAhead];
+#pragma unroll
+            for (uint32_t i = 0; i < kAhead; ++i) {
+                read[i] = *reinterpret_cast<const uint4*>(
+                        flags + 2 * int64_t(row + i * kStep));
+            }
+#pragma unroll
+            for (uint32_t i = 0; i < kAhead; ++i) {
+                any |= read[i].x | read[i].y | read[i].z | read[i].w;
+            }
         }
-        return __syncthreads_or(mask != 0);
+        for (; row < rows; row += kStep) {
+            any |= ofEight(row);
+        }
+        return __syncthreads_or(any != 0);
     }
 
    private:

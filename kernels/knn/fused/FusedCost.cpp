@@ -5,6 +5,7 @@
 
 #include "kernels/knn/fused/FusedLists.h"
 #include "kernels/knn/fused/FusedParams.h"
+#include "kernels/knn/fused/ScoreFew.h"
 #include "kernels/knn/fused/SlotRows.h"
 #include "kernels/knn/fused/tensor/ByteImage.h"
 #include "kernels/knn/fused/tensor/PassAtOnce.h"
@@ -116,6 +117,16 @@ double fusedTensorMicroseconds(
         const double tiles = std::ceil(q / double(plan.tileQueries));
         // Clusters want images, and wait for one another.
         const double n = double(p.numVectors);
+        if (p.k <= kMostFewK) {
+            // Fitted to k = 1 to 8 of 256 to 4,096 vectors, d = 64 to 128.
+            const double few = p.numVectors <= kMostVectorsOfBlock
+                    ? 0.5e-3 + 1.1e-6 * width + (0.2e-6 + 4.8e-9 * width) * n +
+                            passingVectors(plan, p) * (16e-6 + 0.5e-6 * width)
+                    : 0.2e-3 + 5e-6 * width + (0.67e-6 + 2.7e-9 * width) * n +
+                            passingVectors(plan, p) * (40e-6 + 0.8e-6 * width);
+            return 24 + 30 * (tiles - 1) + q * few / speed.arithmetic +
+                    (p.searchImage ? 0 : searchImageMicroseconds(p, speed));
+        }
         const double query =
                 (p.numVectors <= kMostVectorsOfBlock ? 1.35e-3 + 0.55e-6 * n
                                                      : 2.1e-3 + 0.81e-6 * n) +

@@ -76,14 +76,17 @@ bool expectsBytes(const FusedPlan& plan, const FlatKnnProblem& p) {
 bool scoresBySlots(const FusedPlan& plan, const FlatKnnProblem& p) {
     const double components =
             passingVectors(plan, p) * slotSteps(p.d) * kSlotStep;
-    return finishesByWarps(plan, p) && components >= kLeastScored &&
+    return finishesByWarps(plan, p) &&
+            (plan.atOnce || components >= kLeastScored) &&
             double(slotRowsSize(p.numVectors, p.d)) * sizeof(float) <=
             kMostCachedBytes;
 }
 
 bool passesToBits(const FusedPlan& plan, const FlatKnnProblem& p) {
     return scoresBySlots(plan, p) &&
-            passingVectors(plan, p) * kMostBitsShare >= double(p.numVectors) &&
+            (plan.atOnce ||
+             passingVectors(plan, p) * kMostBitsShare >=
+                     double(p.numVectors)) &&
             plan.tileQueries <= mostQueriesOfBits(p);
 }
 

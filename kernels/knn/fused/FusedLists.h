@@ -13,11 +13,13 @@ namespace faiss_bits {
 bool finishesByWarps(const FusedPlan& plan, const FlatKnnProblem& problem);
 
 /// Whether another kernel computes the distances of these before, from a copy
-/// of the vectors (ScoreSlots.h).
+/// of the vectors (ScoreSlots.h): of what one kernel passes always, as that
+/// copy is small.
 bool scoresBySlots(const FusedPlan& plan, const FlatKnnProblem& problem);
 
 /// Whether the scan for these sets bits: so many vectors pass that a word of 32
-/// has some, and to append them would cost it more.
+/// has some, and to append them would cost it more. One kernel for all has
+/// nothing but bits.
 bool passesToBits(const FusedPlan& plan, const FlatKnnProblem& problem);
 
 /// Whether the scan of most queries is expected to be in 8 bits

@@ -39,8 +39,17 @@ constexpr idx_t kLeastStripCapacity = 1024;
 constexpr idx_t kMostTileQueries = 16384;
 constexpr idx_t kMostStripQueries = 65536;
 /// Of which clusters took less time than scans: 131,072 did, of 3,000 they took
-/// a tenth longer.
+/// a tenth longer; where few pass, 20,000 took a tenth to a quarter less.
 constexpr idx_t kLeastClusterQueries = 65536;
+constexpr idx_t kLeastClusterQueriesOfFew = 10000;
+constexpr int kFewPlaces = 8;
+/// Vectors whose one nearest strips in registers find later than clusters do.
+constexpr idx_t kMostNearestAtOnce = 2048;
+/// Vectors between which clusters of eight blocks take longer than scans,
+/// unless few pass: they take as long as for 4,096.
+constexpr idx_t kMostOfFourBlocks = 2048;
+constexpr idx_t kLeastOfEightBlocks = 2561;
+constexpr int kFewPlacesBetween = 4;
 /// Scratch: distances to the sample; and lists.
 constexpr size_t kMostSampleBytes = size_t(256) << 20;
 constexpr size_t kMostListBytes = size_t(512) << 20;
@@ -220,7 +229,7 @@ bool takesStrips(const FlatKnnProblem& p, size_t maxBytes) {
     return p.mode != SearchMode::Plain && !p.allowedBits &&
             batchOf(p) > kFewQueries && p.numVectors >= kLeastStripVectors &&
             2 * kLeastStripsOfPlace * p.k <= kMostStrips &&
-            maxBytes >= kLeastUntiledBytes && !takesNearest(p) &&
+            maxBytes >= kLeastUntiledBytes &&
             fusedMethodFor(p) == &kTensorFusedMethod;
 }
 
@@ -241,10 +250,18 @@ FusedPlan beginStrips(const FlatKnnProblem& p) {
 /// By one kernel: always of one block, and of clusters where their strips are
 /// enough and their tiles fill the GPU many times.
 bool atOncePays(const FlatKnnProblem& p) {
-    return p.numVectors <= kMostVectorsOfBlock ||
-            (p.numVectors <= kMostVectorsAtOnce &&
-             p.numQueries >= kLeastClusterQueries &&
-             stripsAtOnce(p.numVectors) >= kStripsOfPlace * uint32_t(p.k));
+    if (takesNearest(p)) {
+        return p.numVectors <= kMostNearestAtOnce;
+    }
+    if (p.numVectors <= kMostVectorsOfBlock) {
+        return true;
+    }
+    const bool isFast = p.numVectors <= kMostOfFourBlocks ||
+            p.numVectors >= kLeastOfEightBlocks || p.k <= kFewPlacesBetween;
+    return p.numVectors <= kMostVectorsAtOnce && isFast &&
+            kStripsAtOnce >= kStripsOfPlace * uint32_t(p.k) &&
+            p.numQueries >= (p.k <= kFewPlaces ? kLeastClusterQueriesOfFew
+                                               : kLeastClusterQueries);
 }
 
 } // namespace
@@ -326,7 +343,7 @@ std::optional<FusedPlan> planAtOnce(const FlatKnnProblem& p, size_t maxBytes) {
         return {};
     }
     plan.atOnce = true;
-    plan.strips = {1, stripsAtOnce(p.numVectors)};
+    plan.strips = {1, kStripsAtOnce};
     // Bits are few bytes: more queries are fewer launches.
     const auto found = fitQueries(
             plan,
@@ -347,6 +364,9 @@ std::optional<FusedPlan> planFusedByStrips(
         if (const auto once = planAtOnce(p, maxBytes)) {
             return once;
         }
+    }
+    if (takesNearest(p)) { // which needs no limits
+        return {};
     }
     const FusedPlan plan = beginStrips(p);
     const auto fit = [&](idx_t mostQueries) {
@@ -377,6 +397,9 @@ std::optional<FusedPlan> planFusedByStrips(
 }
 
 bool stripsPay(const FusedPlan& byStrips, const FlatKnnProblem& p) {
+    if (takesNearest(p) && !allPairsPays(p)) {
+        return true; // the other way is that of one nearest: atOncePays()
+    }
     double others = takesAllPairs(p) ? allPairsMicroseconds(p) : INFINITY;
     if (enoughVectors(p, p.numVectors)) {
         FusedPlan sampled;

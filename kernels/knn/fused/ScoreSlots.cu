@@ -12,6 +12,8 @@
 #include "kernels/common/Error.h"
 #include "kernels/device/LaneMask.cuh"
 #include "kernels/knn/fused/PassedResults.cuh"
+#include "kernels/knn/fused/ScoreFew.h"
+#include "kernels/knn/fused/ScoreRows.h"
 #include "kernels/knn/fused/SlotQuery.cuh"
 #include "kernels/knn/fused/SortFew.cuh"
 
@@ -325,6 +327,12 @@ void launchScoreSlots(
             "numCandidates = %d is outside 0..%u",
             search.numCandidates,
             kMostPlaces);
+    if (canScoreFew(metric, params) && scoreFewPays(params)) {
+        return launchScoreFew(metric, params, stream);
+    }
+    if (canScoreRows(metric, params) && scoreRowsPays(params, device)) {
+        return launchScoreRows(metric, params, device, stream);
+    }
     switch (metric) {
         case Metric::L2:
             return launchByWidth<Metric::L2>(params, device, stream);

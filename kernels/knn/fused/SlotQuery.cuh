@@ -32,6 +32,38 @@ class SlotQuery {
             const float4* const (&rows)[kPairs],
             const canonical::Power& power,
             double (&result)[kPairs]) const {
+        sum<kPairs, 0>(rows, power, result);
+    }
+
+    /// The same by L2, where kMoved of each four components become float64 by
+    /// moves of their bits: a multiprocessor has 16 lanes that convert, and 64
+    /// that move. What moves make of an infinity or NaN is finite, and then the
+    /// distance is 2^208 or more whatever the query: one that is infinite in
+    /// float32 has to be computed again.
+    template <int kMoved, int kPairs>
+    __device__ __forceinline__ void distancesByMoves(
+            const float4* const (&rows)[kPairs],
+            const canonical::Power& power,
+            double (&result)[kPairs]) const {
+        static_assert(kMetric == Metric::L2);
+        sum<kPairs, kMoved>(rows, power, result);
+    }
+
+   private:
+    /// x 2^-896 of a finite x: both exponents have the same bits, and float64
+    /// has room for those below the range too.
+    __device__ __forceinline__ static double moved(float x) {
+        const int bits = __float_as_int(x);
+        return __hiloint2double(
+                int(uint32_t(bits >> 3) & 0x8fffffffu),
+                int(uint32_t(bits) << 29));
+    }
+
+    template <int kPairs, int kMoved>
+    __device__ __forceinline__ void sum(
+            const float4* const (&rows)[kPairs],
+            const canonical::Power& power,
+            double (&result)[kPairs]) const {
         float4 packs[kPairs][kSteps];
 #pragma unroll
         for (int s = 0; s < kSteps; ++s) {
@@ -52,8 +84,16 @@ class SlotQuery {
                             : i == 1       ? pack.y
                             : i == 2       ? pack.z
                                            : pack.w;
-                    Terms::add(
-                            sums[p], double(x), query_[s * kPack + i], power);
+                    const double q = query_[s * kPack + i];
+                    if constexpr (kMetric == Metric::L2 && kMoved > 0) {
+                        if (i < kMoved) {
+                            // x - q, rounded once.
+                            const double t = __fma_rn(moved(x), 0x1p896, -q);
+                            sums[p][0] = __dadd_rn(sums[p][0], __dmul_rn(t, t));
+                            continue;
+                        }
+                    }
+                    Terms::add(sums[p], double(x), q, power);
                 }
             }
         }
@@ -64,7 +104,6 @@ class SlotQuery {
         }
     }
 
-   private:
     /// L1 is left to the vectors.
     __device__ __forceinline__ static float readOnce(const float* from) {
         float value;

@@ -9,6 +9,13 @@ namespace faiss_bits {
 namespace {
 
 constexpr int kThreads = 256;
+/// Rows of which strips let go what may be the nearest: a block computes all of
+/// their distances, where vectors and rows are so few. The second search has
+/// few blocks for few vectors, and a row takes it as long as 64. A warp takes
+/// 16 vectors at a time, so that of more than these the others wait too long.
+constexpr int64_t kMostAllVectors = 256;
+constexpr int64_t kMostAllComponents = int64_t(1) << 15;
+constexpr int64_t kMostAllDistances = 1024;
 
 /// Of the eight lanes of a group.
 __device__ __forceinline__ float greatestOfGroup(float value) {
@@ -86,47 +93,88 @@ class NearestOfRow {
               row_(row),
               present_(row < params.search.rows) {}
 
-    /// All lanes of the warp call it. Returns the number of distances.
-    __device__ __forceinline__ uint32_t run() {
+    /// What strips kept. All lanes of the warp call it. Returns whether strips
+    /// let vectors go that may be nearer than the best.
+    __device__ __forceinline__ bool scoreKept() {
         const RowBound<kMetric> bound =
                 imageBound<kMetric>(params_, present_ ? row_ : 0);
         const uint32_t first = findFirst();
-        uint64_t best = kNoEntry;
-        uint32_t scored = 0;
-        scoreFour(first, best, scored);
+        scoreFour(first, best_, scored_);
         // What has a value below `least` is farther than the best.
-        const double key = keyValue(entryKey(best));
+        const double key = keyValue(entryKey(best_));
         const double limit = bound.limitOf(key);
         const double norm = kMetric != Metric::InnerProduct && present_
                 ? double(params_.queryNorms[row_])
                 : 0.0;
-        const double least = norm - limit - (norm + fabs(limit)) * 0x1p-40;
-        const bool known = best != kNoEntry && isfinite(limit);
+        least_ = norm - limit - (norm + fabs(limit)) * 0x1p-40;
+        const bool known = best_ != kNoEntry && isfinite(limit);
+        isNan_ = bound.norm != bound.norm;
         // Else it is searched again, whatever the others are: where thousands
         // are as near, these would be thousands too.
-        const bool isEnough = known && mostOf(rest_) < least;
+        isEnough_ = known && mostOf(rest_) < least_;
         for (uint32_t i = 0; i < strips_.perRow; i += kPairLanes) {
             for (int j = 0; j < 2; ++j) {
-                uint32_t four = isEnough ? fourAt(i + lane(), j) : kNone;
-                if (four == first || mostOf(valueAt_) < least) {
+                uint32_t four = isEnough_ ? fourAt(i + lane(), j) : kNone;
+                if (four == first || mostOf(valueAt_) < least_) {
                     four = kNone;
                 }
-                scoreFours(four, best, scored);
+                scoreFours(four, best_, scored_);
             }
         }
+        return present_ && known && !isEnough_ && !isNan_;
+    }
+
+    /// All vectors of rows of the warp that are unsure, one row after the
+    /// other by all of its lanes.
+    __device__ __forceinline__ void scoreAll(bool isUnsure) {
+        constexpr uint32_t kGroups = kWarpSize / kPairLanes;
+        const uint32_t group = threadIdx.x % kWarpSize / kPairLanes;
+        for (uint32_t g = 0; g < kGroups; ++g) {
+            if (!__shfl_sync(kFullWarp, isUnsure, int(g * kPairLanes))) {
+                continue;
+            }
+            uint64_t best = kNoEntry;
+            uint32_t scored = 0;
+            const uint32_t row = row_ - group + g;
+            for (uint32_t first = 0; first < params_.n;
+                 first += kGroups * kFour) {
+                scoreVectors(
+                        row,
+                        [&](uint32_t i) {
+                            return int64_t(first) + group * kFour + i;
+                        },
+                        [](uint32_t vector) { return vector; },
+                        best,
+                        scored);
+            }
+#pragma unroll
+            for (int lanes = kPairLanes; lanes < kWarpSize; lanes *= 2) {
+                best = min(best, __shfl_xor_sync(kFullWarp, best, lanes));
+                scored += __shfl_xor_sync(kFullWarp, scored, lanes);
+            }
+            if (g == group) {
+                best_ = best;
+                scored_ += scored;
+                isEnough_ = true;
+            }
+        }
+    }
+
+    /// Returns the number of distances, to a lane of the row.
+    __device__ __forceinline__ uint32_t write() const {
         if (lane() != 0 || !present_) {
             return 0;
         }
         uint8_t* flags = params_.flags + 2 * int64_t(row_);
-        const bool isNan = bound.norm != bound.norm;
-        flags[0] = !(isNan || isEnough);
+        flags[0] = !(isNan_ || isEnough_);
         flags[1] = 0;
-        writePlace<kMetric>(params_, row_, 0, isNan ? kNoEntry : best);
-        return scored;
+        writePlace<kMetric>(params_, row_, 0, isNan_ ? kNoEntry : best_);
+        return scored_;
     }
 
    private:
     static constexpr uint32_t kNone = 0xffffffffu;
+    static constexpr uint32_t kFour = 4;
 
     static __device__ __forceinline__ uint32_t lane() {
         return threadIdx.x % kPairLanes;
@@ -185,9 +233,28 @@ class NearestOfRow {
             uint32_t four,
             uint64_t& best,
             uint32_t& scored) const {
-        constexpr uint32_t kFour = 4;
-        const float* query =
-                params_.queries + int64_t(present_ ? row_ : 0) * params_.d;
+        scoreVectors(
+                row_,
+                [&](uint32_t i) {
+                    return four == kNone ? params_.n
+                                         : int64_t(nearestColumn(four, i));
+                },
+                [&](uint32_t row) { return rows_.vectorOf(row); },
+                best,
+                scored);
+    }
+
+    /// The same of the vectors numberOf(placeOf(0..3)) and a query, if there
+    /// is the place.
+    template <class PlaceOf, class NumberOf>
+    __device__ __forceinline__ void scoreVectors(
+            uint32_t query,
+            const PlaceOf& placeOf,
+            const NumberOf& numberOf,
+            uint64_t& best,
+            uint32_t& scored) const {
+        const float* components = params_.queries +
+                int64_t(query < params_.rows ? query : 0) * params_.d;
         withVectors(params_.vectors, [&](const auto* data) {
             using Vector = decltype(data);
             Vector vectors[kFour];
@@ -195,15 +262,15 @@ class NearestOfRow {
             bool any[kFour];
 #pragma unroll
             for (uint32_t i = 0; i < kFour; ++i) {
-                const uint32_t row = nearestColumn(four, i);
-                any[i] = four != kNone && row < params_.n;
-                numbers[i] = any[i] ? rows_.vectorOf(row) : 0;
+                const int64_t place = placeOf(i);
+                any[i] = place < params_.n;
+                numbers[i] = any[i] ? numberOf(uint32_t(place)) : 0;
                 vectors[i] =
                         data + int64_t(numbers[i]) * params_.vectors.rowStride;
             }
             double distances[kFour];
             pairDistances<kMetric>(
-                    vectors, query, any[0] ? params_.d : 0, distances);
+                    vectors, components, any[0] ? params_.d : 0, distances);
 #pragma unroll
             for (uint32_t i = 0; i < kFour; ++i) {
                 if (any[i]) {
@@ -239,6 +306,11 @@ class NearestOfRow {
     const bool present_;
     float valueAt_ = 0;
     float rest_ = 0;
+    double least_ = 0;
+    uint64_t best_ = kNoEntry;
+    uint32_t scored_ = 0;
+    bool isEnough_ = false;
+    bool isNan_ = false;
 };
 
 template <Metric kMetric>
@@ -253,7 +325,19 @@ __global__ __launch_bounds__(kThreads) void nearestOfStripsKernel(
     waitForPrevious();
     constexpr uint32_t kRows = kThreads / kPairLanes;
     const uint32_t row = blockIdx.x * kRows + threadIdx.x / kPairLanes;
-    const uint32_t count = NearestOfRow<kMetric>(params, row).run();
+    NearestOfRow<kMetric> ofRow(params, row);
+    const bool isUnsure = ofRow.scoreKept();
+    if (params.search.n <= kMostAllVectors ||
+        params.search.n * params.search.d <= kMostAllComponents) {
+        // As many in each block are searched again by tiles.
+        const int unsure =
+                __syncthreads_count(isUnsure && threadIdx.x % kPairLanes == 0);
+        if (unsure > 0 &&
+            unsure * params.search.n <= kMostAllDistances) { // of the block
+            ofRow.scoreAll(isUnsure);
+        }
+    }
+    const uint32_t count = ofRow.write();
     if (!params.search.numRescored) {
         return;
     }

@@ -35,23 +35,13 @@ struct PassAtOnceProblem {
     uint32_t words = 0; ///< numVectors / 32, rounded up
 };
 
-/// Strips of each query: of eight vectors where one block has most.
+/// Strips of each query: of eight vectors where one block has most, of 32 where
+/// a cluster has.
 constexpr uint32_t kStripsAtOnce = 128;
 /// Vectors whose keys of 64 queries two warpgroups hold; and the blocks of a
 /// cluster.
 constexpr idx_t kMostVectorsOfBlock = 1024;
 constexpr idx_t kMostVectorsAtOnce = 4096;
-
-/// Strips of a query that have vectors. Units of 128 are dealt to the blocks of
-/// a cluster: of four, each has eight strips; of eight, a block's first two
-/// share theirs, and its last two.
-constexpr uint32_t stripsAtOnce(idx_t numVectors) {
-    const uint32_t units = uint32_t((numVectors + 127) / 128);
-    return numVectors <= kMostVectorsOfBlock       ? kStripsAtOnce
-            : 2 * numVectors <= kMostVectorsAtOnce ? 8 * units
-            : units < 24                           ? 64 + 8 * (units - 16)
-                                                   : kStripsAtOnce;
-}
 
 /// Whether there is such a kernel, in builds with TensorScanKernel::Wgmma, for
 /// these vectors by L2, and the rank: up to half of the strips, 33 to 128
@@ -63,7 +53,7 @@ inline bool canPassAtOnce(
         const DeviceTraits& device) {
     return device.computeCapability == 90 && numVectors >= 1 &&
             numVectors <= kMostVectorsAtOnce && d > 32 && d <= 128 &&
-            rank >= 1 && 2 * rank <= stripsAtOnce(numVectors);
+            rank >= 1 && 2 * rank <= kStripsAtOnce;
 }
 
 /// Finds what passes.

@@ -47,8 +47,12 @@ struct ClusterShape {
     static constexpr int kStripWords = 64;
     static constexpr int kLaneWords = kStripWords / (4 * kBlocks);
     static constexpr int kStride = kStripWords + 4; // no bank conflicts
-    static constexpr int kUnitsOfWord = kUnitsOfBlock / kLaneWords;
-    static_assert(kOwnRows % 8 == 0 && kUnitsOfBlock % kLaneWords == 0);
+    /// The word of half of a unit: two units have all of them, and four the
+    /// same number of each.
+    __device__ static constexpr int wordOfHalf(int unit, int half) {
+        return (unit + half * (kLaneWords / 2)) % kLaneWords;
+    }
+    static_assert(kOwnRows % 8 == 0 && kLaneWords % 2 == 0);
     static constexpr int kKeyRegisters = 224;
     static constexpr int kOtherRegisters = 56;
 };
@@ -253,10 +257,16 @@ struct ClusterBody {
                 shared.scales[group][buffer][row + 8]};
         const uint64_t a = wgmma::descriptor<128>(
                 sharedAddress(shared.images[group][buffer]));
+        constexpr uint32_t kNone = kInfiniteKey << 16 | kInfiniteKey;
+#pragma unroll
+        for (int r = 0; r < 2; ++r) {
+#pragma unroll
+            for (int w = 0; w < S::kLaneWords; ++w) {
+                strips[r][w] = kNone;
+            }
+        }
 #pragma unroll
         for (int unit = 0; unit < kUnitsOfBlock; ++unit) {
-            constexpr uint32_t kNone = kInfiniteKey << 16 | kInfiniteKey;
-            uint32_t least[2] = {kNone, kNone};
             if (hasUnit(unit)) {
                 float values[64];
                 const uint64_t b = wgmma::descriptor<128>(
@@ -273,7 +283,7 @@ struct ClusterBody {
                 }
                 wgmma::commit();
                 wgmma::wait<0>();
-                pack(values, scales, unit, keys[unit], least);
+                pack(values, scales, unit, keys[unit], strips);
             } else {
 #pragma unroll
                 for (int j = 0; j < kPairs; ++j) {
@@ -281,27 +291,22 @@ struct ClusterBody {
                     keys[unit][1][j] = kNone;
                 }
             }
-#pragma unroll
-            for (int r = 0; r < 2; ++r) {
-                uint32_t& its = strips[r][unit / S::kUnitsOfWord];
-                its = unit % S::kUnitsOfWord == 0 ? least[r]
-                                                  : leastKeys(its, least[r]);
-            }
         }
     }
 
-    /// To keys, and the least of them.
+    /// To keys, and the least of strips.
     __device__ __forceinline__ void pack(
             const float (&values)[64],
             const RowScales (&scales)[2],
             int unit,
             uint32_t (&keys)[2][kPairs],
-            uint32_t (&least)[2]) const {
+            uint32_t (&strips)[2][S::kLaneWords]) const {
         const float2* norms = reinterpret_cast<const float2*>(
                 &shared.norms[unit * kUnit + 2 * (threadIdx.x % 4)]);
 #pragma unroll
         for (int j = 0; j < kPairs; ++j) {
             const float2 norm = norms[4 * j];
+            const int word = S::wordOfHalf(unit, j / (kPairs / 2));
 #pragma unroll
             for (int r = 0; r < 2; ++r) {
                 const RowScales& s = scales[r];
@@ -310,7 +315,8 @@ struct ClusterBody {
                 keys[r][j] = packKeys(
                         fmaf(s.factor, values[4 * j + 2 * r], low),
                         fmaf(s.factor, values[4 * j + 2 * r + 1], high));
-                least[r] = leastKeys(least[r], keys[r][j]);
+                uint32_t& least = strips[r][word];
+                least = leastKeys(least, keys[r][j]);
             }
         }
     }

@@ -1,0 +1,354 @@
+/// Canonical distances and results of rows of bits, eight lanes a row: four
+/// rows of a warp are listed, sorted and written in the instructions that one
+/// would take, and only distances are one after the other.
+///
+/// Bound by: conversions to float64, of which a multiprocessor does 16 a clock.
+#include "kernels/knn/fused/ScoreRows.h"
+
+#include <algorithm>
+
+#include "kernels/common/DependentLaunch.h"
+#include "kernels/common/Error.h"
+#include "kernels/knn/fused/PassedResults.cuh"
+#include "kernels/knn/fused/SlotQuery.cuh"
+#include "kernels/knn/fused/SortRows.cuh"
+
+namespace faiss_bits {
+
+namespace {
+
+constexpr int kThreads = 256;
+/// Sets of four rows that a warp has, at least: with fewer, the last ones leave
+/// the GPU idle for too long.
+constexpr uint32_t kLeastTurns = 5;
+constexpr uint32_t kWarps = kThreads / kWarpSize;
+constexpr uint32_t kRows = kWarpSize / kPairLanes; // of a warp
+constexpr uint32_t kKept = kMostSlotK;
+
+/// Of a row. A slot holds a vector until it has its distance.
+struct RowSlots {
+    uint64_t entries[SortRows::kMost + 2]; // rows in different banks
+    uint32_t order[kKept];                 // slots of the nearest
+};
+
+/// Where vectors are long, fewer warps with more in flight: four distances of a
+/// row at a time, for which registers are enough of two blocks.
+template <int kSteps>
+struct ScoreRowsShape {
+    static constexpr bool kIsLong = kSteps == 4;
+    static constexpr int kBlocks = kIsLong ? 2 : 3; // of a multiprocessor
+    static constexpr int kPairs = kIsLong ? 4 : 2;  // of a row, together
+    static constexpr int kMoved = kIsLong ? 2 : 0;  // of four components
+};
+
+template <int kSteps>
+struct ScoreRows {
+    static constexpr Metric kMetric = Metric::L2;
+    using Query = SlotQuery<kMetric, kSteps>;
+    static constexpr int kPairs = ScoreRowsShape<kSteps>::kPairs;
+    static constexpr int kWords = 4; // of a lane, read together
+    static constexpr int kMoved = ScoreRowsShape<kSteps>::kMoved;
+
+    const ScoreSlotsParams& params;
+    RowSlots& slots; // of this lane's row
+
+    /// Rows first .. first + 3, all lanes of the warp. Returns the number of
+    /// distances of the lane's row.
+    __device__ __forceinline__ uint32_t
+    run(uint32_t first, RowSlots* ofWarp) const {
+        const CertifiedParams& search = params.passed.search;
+        const uint32_t lane = threadIdx.x % kPairLanes;
+        const uint32_t row = first + threadIdx.x % kWarpSize / kPairLanes;
+        const bool isThere = row < search.rows;
+        const uint32_t here = isThere ? row : 0;
+        const Query query(search.queries + int64_t(here) * search.d, search.d);
+        // Of a row with more than fit, the best so far and some more.
+        uint32_t begin = 0;
+        uint32_t end = SortRows::kMost;
+        uint32_t from = 0; // slot of the first of them
+        uint32_t passed = 0;
+        bool hasAll = true;
+        for (;;) {
+            passed = list(here, isThere, begin, end, from);
+            // A row that is too full is searched again.
+            hasAll = passed <= uint32_t(search.numCandidates);
+            const uint32_t listed = hasAll ? passed : 0;
+            const uint32_t fill = from + min(end, listed) - min(begin, listed);
+            __syncwarp();
+            score(query, from, fill);
+            const bool isLast = !__any_sync(kFullWarp, listed > end);
+            if (begin == 0 || hasNearer(from, fill)) {
+                sort(fill, begin == 0 && isLast);
+                __syncwarp();
+            }
+            if (isLast) {
+                break;
+            }
+            begin = end;
+            end += SortRows::kMost - kKept;
+            from = kKept;
+        }
+        if (isThere && lane == 0) {
+            params.words.counts[row] = passed;
+        }
+        // Row by row: whole lines.
+#pragma unroll
+        for (uint32_t r = 0; r < kRows; ++r) {
+            const bool hasRow = __shfl_sync(
+                    kFullWarp, uint32_t(hasAll), int(r * kPairLanes));
+            if (first + r >= search.rows) {
+                break;
+            }
+            const uint32_t place = ofWarp[r].order[threadIdx.x % kWarpSize];
+            WarpList<1> best;
+            best.assignSorted(
+                    place == SortRows::kNone ? kNoEntry
+                                             : ofWarp[r].entries[place]);
+            writePassed<kMetric>(
+                    search,
+                    first + r,
+                    best,
+                    params.complete[first + r],
+                    hasRow);
+        }
+        __syncwarp();
+        return isThere && hasAll ? passed : 0;
+    }
+
+   private:
+    /// Bits begin .. end - 1 of the row's to slots from `from` on. Returns how
+    /// many it has.
+    __device__ __forceinline__ uint32_t
+    list(uint32_t row,
+         bool isThere,
+         uint32_t begin,
+         uint32_t end,
+         uint32_t from) const {
+        constexpr uint32_t kChunk = kWords * kPairLanes;
+        const uint32_t lane = threadIdx.x % kPairLanes;
+        const uint32_t perRow = params.words.perRow;
+        const uint32_t* const bits = params.words.bits + size_t(row) * perRow;
+        uint32_t before = 0;
+        for (uint32_t chunk = 0; chunk < perRow; chunk += kChunk) {
+            uint32_t words[kWords];
+            uint32_t count = 0;
+#pragma unroll
+            for (int w = 0; w < kWords; ++w) {
+                const uint32_t at = chunk + w * kPairLanes + lane;
+                words[w] = isThere && at < perRow ? bits[at] : 0;
+                count += __popc(words[w]);
+            }
+            uint32_t place = count; // of this lane's first bit
+#pragma unroll
+            for (uint32_t lanes = 1; lanes < kPairLanes; lanes *= 2) {
+                const uint32_t other =
+                        __shfl_up_sync(kFullWarp, place, lanes, kPairLanes);
+                place += lane >= lanes ? other : 0;
+            }
+            const uint32_t sum =
+                    __shfl_sync(kFullWarp, place, kPairLanes - 1, kPairLanes);
+            place += before - count;
+            before += sum;
+#pragma unroll
+            for (int w = 0; w < kWords; ++w) {
+                const uint32_t column =
+                        (chunk + w * kPairLanes + lane) * kWarpSize;
+                const uint32_t own = __popc(words[w]);
+                if (place + own <= begin || place >= end) {
+                    place += own; // of another turn
+                    continue;
+                }
+                for (uint32_t left = words[w]; left != 0; left &= left - 1) {
+                    if (place >= begin && place < end) {
+                        slots.entries[place - begin + from] =
+                                params.words.rows.vectorOf(
+                                        column + __ffs(int(left)) - 1);
+                    }
+                    ++place;
+                }
+            }
+        }
+        return before;
+    }
+
+    /// Vectors of slots from .. end - 1 to entries.
+    __device__ __forceinline__ void score(
+            const Query& query,
+            uint32_t from,
+            uint32_t end) const {
+        scoreBy<kMoved>(query, from, end);
+        if (kMoved == 0) {
+            return;
+        }
+        const uint32_t infinite = orderedKey(__builtin_huge_valf());
+        bool isFar = false;
+        for (uint32_t at = from + threadIdx.x % kPairLanes; at < end;
+             at += kPairLanes) {
+            isFar |= entryKey(slots.entries[at]) >= infinite;
+        }
+        if (__any_sync(kFullWarp, isFar)) {
+            scoreBy<0>(query, from, end);
+        }
+    }
+
+    /// Slots may have entries already. kMoved: SlotQuery.cuh.
+    template <int kOfFour>
+    __device__ __forceinline__ void scoreBy(
+            const Query& query,
+            uint32_t at,
+            uint32_t end) const {
+        const uint32_t lane = threadIdx.x % kPairLanes;
+        const float4* const vectors = params.slotRows + lane;
+        for (; __any_sync(kFullWarp, at < end); at += kPairs) {
+            uint32_t its[kPairs];
+            bool isMine[kPairs];
+            const float4* from[kPairs];
+            double exact[kPairs];
+#pragma unroll
+            for (int p = 0; p < kPairs; ++p) {
+                // Of no number: it stays that, and has no vector.
+                isMine[p] = at + p < end && slots.entries[at + p] != kNoEntry;
+                its[p] = isMine[p] ? entryColumn(slots.entries[at + p]) : 0;
+                from[p] = vectors + size_t(its[p]) * Query::kRowPacks;
+            }
+            query.template distancesByMoves<kOfFour>(
+                    from, params.passed.search.power, exact);
+            __syncwarp(); // all have read the slots
+#pragma unroll
+            for (int p = 0; p < kPairs; ++p) {
+                if (lane == 0 && isMine[p]) {
+                    slots.entries[at + p] =
+                            distanceEntry<kMetric>(exact[p], its[p]);
+                }
+            }
+            __syncwarp();
+        }
+    }
+
+    /// Whether a row of the warp has an entry from a slot on that is among its
+    /// nearest; those before are in order.
+    __device__ __forceinline__ bool hasNearer(uint32_t from, uint32_t fill)
+            const {
+        bool isNearer = false;
+        for (uint32_t at = from + threadIdx.x % kPairLanes; at < fill;
+             at += kPairLanes) {
+            isNearer |= slots.entries[at] < slots.entries[kKept - 1];
+        }
+        return __any_sync(kFullWarp, isNearer);
+    }
+
+    /// The nearest of the first `fill` entries to `order`. mayOrder: they need
+    /// not move.
+    __device__ __forceinline__ void sort(uint32_t fill, bool mayOrder) const {
+        const uint32_t lane = threadIdx.x % kPairLanes;
+        uint64_t entries[SortRows::kItems];
+#pragma unroll
+        for (int i = 0; i < SortRows::kItems; ++i) {
+            const uint32_t slot = i * kPairLanes + lane;
+            entries[i] = slot < fill ? slots.entries[slot] : kNoEntry;
+        }
+        uint32_t order[SortRows::kItems];
+        if (!mayOrder || !SortRows::order(entries, order)) {
+            SortRows::sort(entries);
+            __syncwarp(); // all have read them
+#pragma unroll
+            for (int i = 0; i < SortRows::kItems; ++i) {
+                order[i] = lane * SortRows::kItems + i;
+                if (lane < kPairLanes / 2) {
+                    slots.entries[order[i]] = entries[i];
+                }
+            }
+        }
+        if (lane < kPairLanes / 2) {
+#pragma unroll
+            for (int i = 0; i < SortRows::kItems; i += 4) {
+                *reinterpret_cast<uint4*>(
+                        &slots.order[lane * SortRows::kItems + i]) = {
+                        order[i], order[i + 1], order[i + 2], order[i + 3]};
+            }
+        }
+    }
+};
+
+template <int kSteps>
+__global__ __launch_bounds__(
+        kThreads,
+        ScoreRowsShape<kSteps>::
+                kBlocks) void scoreRowsKernel(const __grid_constant__
+                                                      ScoreSlotsParams params) {
+    __shared__ __align__(16) RowSlots slots[kWarps][kRows];
+    allowNext();
+    waitForPrevious();
+    const CertifiedParams& search = params.passed.search;
+    const uint32_t warp = threadIdx.x / kWarpSize;
+    const ScoreRows<kSteps> score{
+            params, slots[warp][threadIdx.x % kWarpSize / kPairLanes]};
+    const uint32_t step = gridDim.x * kWarps * kRows;
+    uint32_t scored = 0;
+    for (uint32_t row = (blockIdx.x * kWarps + warp) * kRows; row < search.rows;
+         row += step) {
+        scored += score.run(row, slots[warp]);
+    }
+    if (search.numRescored) {
+        scored = threadIdx.x % kPairLanes == 0 ? scored : 0;
+        scored = __reduce_add_sync(kFullWarp, scored);
+        if (threadIdx.x % kWarpSize == 0 && scored > 0) {
+            atomicAdd(search.numRescored, (unsigned long long)scored);
+        }
+    }
+}
+
+template <int kSteps>
+void launch(
+        const ScoreSlotsParams& params,
+        const DeviceTraits& device,
+        cudaStream_t stream) {
+    constexpr uint32_t kOfBlock = kWarps * kRows;
+    launchAfterPrevious(
+            scoreRowsKernel<kSteps>,
+            std::min(
+                    (params.passed.search.rows + kOfBlock - 1) / kOfBlock,
+                    unsigned(
+                            ScoreRowsShape<kSteps>::kBlocks *
+                            device.multiprocessors)),
+            kThreads,
+            0,
+            stream,
+            params);
+}
+
+} // namespace
+
+bool canScoreRows(Metric metric, const ScoreSlotsParams& params) {
+    const CertifiedParams& search = params.passed.search;
+    return metric == Metric::L2 && params.words.bits && search.k >= 1 &&
+            search.k <= kMostSlotK && slotSteps(search.d) >= 2;
+}
+
+bool scoreRowsPays(const ScoreSlotsParams& params, const DeviceTraits& device) {
+    const int blocks = slotSteps(params.passed.search.d) == 4
+            ? ScoreRowsShape<4>::kBlocks
+            : ScoreRowsShape<2>::kBlocks;
+    return params.passed.search.rows >= uint64_t(kLeastTurns * kWarps * kRows) *
+            unsigned(blocks * device.multiprocessors);
+}
+
+void launchScoreRows(
+        Metric metric,
+        const ScoreSlotsParams& params,
+        const DeviceTraits& device,
+        cudaStream_t stream) {
+    const CertifiedParams& search = params.passed.search;
+    BITS_THROW_IF_NOT_FMT(
+            canScoreRows(metric, params),
+            "no kernel for metric = %d, k = %d, d = %d",
+            int(metric),
+            int(search.k),
+            search.d);
+    if (slotSteps(search.d) == 2) {
+        return launch<2>(params, device, stream);
+    }
+    launch<4>(params, device, stream);
+}
+
+} // namespace faiss_bits
