@@ -112,8 +112,8 @@ std::vector<idx_t> tileSlices(
     for (size_t g = 0; g < groups; ++g) {
         const idx_t most = (even[g + 1] - even[g]) / 8;
         late[g] = lateRows.empty() ? 0 : double(std::min(lateRows[g], most));
-        weights[g] = double(partsOfGroups[g]) *
-                (speeds.empty() ? 1.0 : speeds[g]);
+        weights[g] =
+                double(partsOfGroups[g]) * (speeds.empty() ? 1.0 : speeds[g]);
     }
     // Rows that one part searches until the group is done.
     const auto endOf = [&](size_t g, idx_t size) {

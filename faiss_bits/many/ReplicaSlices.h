@@ -51,9 +51,9 @@ int piecesHome(idx_t rows, const CallArrays& arrays);
 idx_t pieceBegin(idx_t rows, int pieces, int piece);
 
 /// What groupSlices() is for, where a search takes as long for a part of a tile
-/// of `tile` rows as for a whole one: slices but the first have whole tiles. The
-/// nearest of even slices, or what ends earliest where that ends by a quarter of
-/// a tile earlier.
+/// of `tile` rows as for a whole one: slices but the first have whole tiles.
+/// The nearest of even slices, or what ends earliest where that ends by a
+/// quarter of a tile earlier.
 std::vector<idx_t> tileSlices(
         idx_t rows,
         const std::vector<int>& partsOfGroups,

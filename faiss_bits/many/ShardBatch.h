@@ -137,8 +137,8 @@ class ShardBatch {
     std::vector<float*> limits_;      // of each group: [n], or null
     /// Of each group: of its slice, or null; the first one's has all.
     std::vector<uint8_t*> flags_;
-    std::vector<Results> found_;      // of each shard
-    std::vector<StreamMark> done_;    // likewise
+    std::vector<Results> found_;   // of each shard
+    std::vector<StreamMark> done_; // likewise
     /// Of each shard: its list on the first device, and when it is there. None
     /// of the first device's own, nor where several devices merge.
     std::vector<Results> atHome_;

@@ -152,8 +152,7 @@ void ShardBatch::mergeSlice_(
     if (rows == 0) {
         return;
     }
-    const GpuContext lead =
-            contextOf_(set_.devices.groups()[group].parts[0]);
+    const GpuContext lead = contextOf_(set_.devices.groups()[group].parts[0]);
     MergeProblem merge;
     merge.rows = rows;
     merge.k = queries_.k;

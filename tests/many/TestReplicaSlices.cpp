@@ -85,7 +85,8 @@ TEST(ReplicaSlices, OfWholeTiles) {
                     kTile),
             even);
     EXPECT_EQ(
-            tileSlices(40960, {1, 1, 1, 1}, {}, {1.01, 1.02, 0.96, 1.01}, kTile),
+            tileSlices(
+                    40960, {1, 1, 1, 1}, {}, {1.01, 1.02, 0.96, 1.01}, kTile),
             (std::vector<idx_t>{0, 10496, 20992, 30720, 40960}));
     EXPECT_EQ(
             tileSlices(20480, {1, 1}, {0, 600}, {}, kTile),
@@ -137,8 +138,7 @@ TEST(ReplicaSlices, TheLastPieceIsShort) {
             ASSERT_EQ(pieceBegin(rows, pieces, pieces), rows);
             for (int piece = 0; piece < pieces; ++piece) {
                 const idx_t begin = pieceBegin(rows, pieces, piece);
-                const idx_t count =
-                        pieceBegin(rows, pieces, piece + 1) - begin;
+                const idx_t count = pieceBegin(rows, pieces, piece + 1) - begin;
                 ASSERT_EQ(begin % kTile, 0);
                 ASSERT_GE(count, kLeast) << rows << " in " << pieces;
                 if (pieces > 1 && piece + 1 == pieces) {

@@ -28,7 +28,8 @@ void waitFor(Worker& worker) {
 TEST(Worker, RunsOneJobAfterTheOther) {
     Worker worker;
     int sum = 0; // of the jobs: seen when they are done
-    for (int pause : {0, 0, 0, 1, 0, 3, 3, 3, 3, 0, 3, 5, 2, 20, 0, 20, 20, 0}) {
+    for (int pause :
+         {0, 0, 0, 1, 0, 3, 3, 3, 3, 0, 3, 5, 2, 20, 0, 20, 20, 0}) {
         std::this_thread::sleep_for(milliseconds(pause));
         const int before = sum;
         worker.start([&sum] { ++sum; });
@@ -100,8 +101,8 @@ TEST(Worker, SleepsAtOnceOnOneCore) {
     ASSERT_EQ(sched_setaffinity(0, sizeof(all), &all), 0);
 }
 
-/// Jobs that come every 5 ms are asked for from half of that time on, those that
-/// come every 15 ms for half a millisecond.
+/// Jobs that come every 5 ms are asked for from half of that time on, those
+/// that come every 15 ms for half a millisecond.
 TEST(Worker, AsksWhenTheNextOneIsDue) {
     for (const auto& [pause, most] :
          std::vector<std::pair<int, double>>{{5, 8500}, {15, 2000}}) {
