@@ -50,6 +50,17 @@ int piecesHome(idx_t rows, const CallArrays& arrays);
 /// search.
 idx_t pieceBegin(idx_t rows, int pieces, int piece);
 
+/// What groupSlices() is for, where a search takes as long for a part of a tile
+/// of `tile` rows as for a whole one: slices but the first have whole tiles.
+/// The nearest of even slices, or what ends earliest where that ends by a
+/// quarter of a tile earlier.
+std::vector<idx_t> tileSlices(
+        idx_t rows,
+        const std::vector<int>& partsOfGroups,
+        const std::vector<idx_t>& lateRows,
+        const std::vector<double>& speeds,
+        idx_t tile);
+
 /// Where the slices of groups begin, and the end. A call begins for the times
 /// of the set, if all arrays lie on the device.
 ///

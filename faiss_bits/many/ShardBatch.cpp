@@ -59,10 +59,9 @@ void ShardBatch::run() {
     start_.recordUnlessIdle(home_.stream);
     try {
         prepareHome_();
-        if (!set_.isFlat()) {
-            // A merge behind a search comes while this has memory of its own.
-            takeFlags_(0);
-        }
+        // A merge behind a search comes while this has memory of its own; and
+        // other devices write theirs, which no search has to have left.
+        takeFlags_(0);
         search_();
     } catch (...) {
         // Parts' own streams are awaited by who lets go of the memory.
@@ -92,9 +91,10 @@ void ShardBatch::prepareHome_() {
 }
 
 void ShardBatch::search_() {
+    std::vector<StreamMark> fetched;
     if (sample_) {
         set_.devices.onGroups([&](int group) { findLimits_(group); });
-        exchangeLimits_();
+        fetched = exchangeLimits_();
     }
     set_.devices.onGroups([&](int group) {
         try {
@@ -120,6 +120,12 @@ void ShardBatch::search_() {
         }
     }
     mergeAll_();
+    // Limits may be overwritten when all have them: no search waits for that.
+    for (const StreamMark& mark : fetched) {
+        for (const PartGroup& group : set_.devices.groups()) {
+            mark.holdUp(contextOf_(group.parts[0]).stream);
+        }
+    }
 }
 
 bool ShardBatch::isCut_(int shard) const {
@@ -214,25 +220,40 @@ void ShardBatch::findLimits_(int group) {
     });
 }
 
-void ShardBatch::exchangeLimits_() {
+std::vector<StreamMark> ShardBatch::exchangeLimits_() {
     const auto& groups = set_.devices.groups();
-    for (int from = 0; from < int(groups.size()); ++from) {
-        const idx_t first = limitsBegin_(from);
-        const idx_t rows = limitsBegin_(from + 1) - first;
-        for (int to = 0; to < int(groups.size()); ++to) {
-            if (to == from) {
-                continue;
-            }
-            set_.copies->copy(
-                    to,
-                    limits_[to] + first,
-                    contextOf_(groups[to].parts[0]).stream,
-                    from,
-                    limits_[from] + first,
-                    contextOf_(groups[from].parts[0]).stream,
-                    size_t(rows) * sizeof(float));
-        }
+    const auto streamOf = [&](int group) {
+        return contextOf_(groups[group].parts[0]).stream;
+    };
+    // Of all before anyone fetches some: nobody waits for another's fetches.
+    std::vector<StreamMark> made(groups.size());
+    for (int group = 0; group < int(groups.size()); ++group) {
+        set_.devices.onPart(groups[group].parts[0], [&] {
+            made[group].record(streamOf(group));
+        });
     }
+    std::vector<StreamMark> fetched(groups.size());
+    for (int to = 0; to < int(groups.size()); ++to) {
+        set_.devices.onPart(groups[to].parts[0], [&] {
+            for (int from = 0; from < int(groups.size()); ++from) {
+                const idx_t first = limitsBegin_(from);
+                const idx_t rows = limitsBegin_(from + 1) - first;
+                if (to != from && rows > 0) {
+                    set_.copies->fetch(
+                            to,
+                            limits_[to] + first,
+                            streamOf(to),
+                            from,
+                            limits_[from] + first,
+                            made[from],
+                            streamOf(from),
+                            size_t(rows) * sizeof(float));
+                }
+            }
+            fetched[to].record(streamOf(to));
+        });
+    }
+    return fetched;
 }
 
 void ShardBatch::searchGroup_(int group) {

@@ -84,7 +84,8 @@ class ShardBatch {
     const float* queriesFor_(int group, const GpuContext& lead);
 
     void findLimits_(int group);
-    void exchangeLimits_();
+    /// All limits go to all groups; returns when each has them.
+    std::vector<StreamMark> exchangeLimits_();
 
     void searchGroup_(int group);
 
@@ -104,9 +105,13 @@ class ShardBatch {
             idx_t first,
             idx_t rows);
 
+    /// Those of all shards that have some, of the slice of a group.
+    std::vector<MergeList> listsFor_(int group);
+
     /// Memory for the flags of a group's slice, once, if the merge sets some.
     void takeFlags_(int group);
-    void mergeSlice_(int group);
+    /// Merges a slice and sends it to the first device; `sent`: it is there.
+    void mergeSlice_(int group, std::vector<MergeList> lists, StreamMark& sent);
     void mergeAll_();
 
     /// A shard's results are enqueued: sends them to the first device where
@@ -130,9 +135,10 @@ class ShardBatch {
     StreamMark start_;                // the queries are there
     std::vector<const float*> x_;     // of each group, or null
     std::vector<float*> limits_;      // of each group: [n], or null
-    std::vector<uint8_t*> flags_;     // of each group: of its slice, or null
-    std::vector<Results> found_;      // of each shard
-    std::vector<StreamMark> done_;    // likewise
+    /// Of each group: of its slice, or null; the first one's has all.
+    std::vector<uint8_t*> flags_;
+    std::vector<Results> found_;   // of each shard
+    std::vector<StreamMark> done_; // likewise
     /// Of each shard: its list on the first device, and when it is there. None
     /// of the first device's own, nor where several devices merge.
     std::vector<Results> atHome_;

@@ -10,6 +10,9 @@ namespace {
 
 /// Longer than what a caller does between two searches of a few queries.
 constexpr std::chrono::microseconds kSpin(500);
+/// Jobs that follow each other more slowly are not waited for: what a thread
+/// takes to wake is little beside them.
+constexpr std::chrono::milliseconds kMostGap(10);
 
 /// Whether this thread may run on several cores; who wants a job done can then
 /// go on while it asks.
@@ -49,35 +52,56 @@ bool Worker::waitFor(std::chrono::milliseconds time) {
     return done_.wait_for(lock, time, [&] { return isDone(); });
 }
 
-bool Worker::comesSoon_() const {
-    const auto end = std::chrono::steady_clock::now() + kSpin;
+bool Worker::asksUntil_(Clock::time_point end) const {
     do {
         if (hasJob_.load(std::memory_order_acquire) ||
             ends_.load(std::memory_order_acquire)) {
             return true;
         }
         std::this_thread::yield();
-    } while (std::chrono::steady_clock::now() < end);
+    } while (Clock::now() < end);
     return false;
+}
+
+bool Worker::comesSoon_(Clock::time_point ended, Clock::duration gap) {
+    if (asksUntil_(ended + kSpin)) {
+        return true;
+    }
+    if (gap > kMostGap) {
+        return false;
+    }
+    {
+        std::unique_lock<std::mutex> lock(mutex_);
+        const bool isHere = wanted_.wait_until(
+                lock, ended + gap / 2, [&] { return hasJob_ || ends_; });
+        if (isHere) {
+            return true;
+        }
+    }
+    return asksUntil_(ended + gap + gap / 2);
 }
 
 void Worker::run_() {
     const bool maySpin = hasSeveralCores();
     bool spins = false; // not before the first job
+    Clock::time_point ended;
+    Clock::duration gap{}; // from the last job but one to the last
     for (;;) {
-        if (!spins || !comesSoon_()) {
+        if (!spins || !comesSoon_(ended, gap)) {
             std::unique_lock<std::mutex> lock(mutex_);
             wanted_.wait(lock, [&] { return hasJob_ || ends_; });
         }
         if (!hasJob_.load(std::memory_order_acquire)) {
             return;
         }
+        gap = Clock::now() - ended;
         {
             // What it holds goes before its caller goes on.
             const std::function<void()> job = std::move(job_);
             job_ = nullptr;
             job();
         }
+        ended = Clock::now();
         {
             const std::lock_guard<std::mutex> lock(mutex_);
             hasJob_.store(false, std::memory_order_release);

@@ -1,19 +1,46 @@
 /// Slices of whole tiles, and pieces of results: arithmetic, and no device.
 
+#include <algorithm>
+#include <cmath>
+
 #include <gtest/gtest.h>
 
 #include "faiss_bits/many/ReplicaSlices.h"
-#include "faiss_bits/many/ShardMap.h"
 
 namespace faiss_bits::test {
 namespace {
 
-using gpu::detail::groupSlices;
 using gpu::detail::pieceBegin;
+using gpu::detail::tileSlices;
+
+constexpr idx_t kTile = 256;
+
+/// When the last of groups with one part each has ended, in rows, as a float64
+/// model of its own has it.
+double endOfLast(
+        const std::vector<idx_t>& sizes,
+        idx_t late,
+        const std::vector<double>& speeds) {
+    double last = 0;
+    for (size_t g = 0; g < sizes.size(); ++g) {
+        const double tiles = std::ceil(double(sizes[g]) / double(kTile));
+        const double speed = speeds.empty() ? 1 : speeds[g];
+        last = std::max(
+                last, (g == 0 ? 0 : double(late)) + tiles * kTile / speed);
+    }
+    return last;
+}
+
+std::vector<idx_t> sizesOf(const std::vector<idx_t>& begins) {
+    std::vector<idx_t> sizes;
+    for (size_t i = 1; i < begins.size(); ++i) {
+        sizes.push_back(begins[i] - begins[i - 1]);
+    }
+    return sizes;
+}
 
 TEST(ReplicaSlices, OfWholeTiles) {
-    constexpr idx_t kTile = 128;
-    for (const idx_t rows : {0, 1, 100, 127, 128, 1001, 8192, 20500, 40960}) {
+    for (const idx_t rows : {0, 1, 255, 256, 257, 1001, 8192, 20500, 40960}) {
         for (const std::vector<double>& speeds :
              std::vector<std::vector<double>>{
                      {},
@@ -22,57 +49,100 @@ TEST(ReplicaSlices, OfWholeTiles) {
                      {0.25, 0.25, 0.25, 3.25},
                      {3.97, 0.01, 0.01, 0.01}}) {
             for (const idx_t late : {0, 40, 700}) {
-                const std::vector<idx_t> lateRows = {0, late, late, late};
-                const auto plain =
-                        groupSlices(rows, {1, 1, 1, 1}, lateRows, speeds);
-                const auto got = groupSlices(
-                        rows, {1, 1, 1, 1}, lateRows, speeds, kTile);
+                const auto got = tileSlices(
+                        rows,
+                        {1, 1, 1, 1},
+                        {0, late, late, late},
+                        speeds,
+                        kTile);
                 ASSERT_EQ(got.size(), 5u);
                 ASSERT_EQ(got.front(), 0);
                 ASSERT_EQ(got.back(), rows);
-                ASSERT_GE(got[1], 0);
+                const auto sizes = sizesOf(got);
+                ASSERT_GE(sizes[0], 0);
                 for (int group = 1; group < 4; ++group) {
-                    const idx_t is = got[group + 1] - got[group];
-                    const idx_t was = plain[group + 1] - plain[group];
-                    ASSERT_GE(is, 0);
-                    ASSERT_EQ(is % kTile, 0) << rows << " group " << group;
-                    if (speeds.empty() || speeds[0] < 2) {
-                        ASSERT_LE(std::abs(is - was), 3 * kTile / 2);
-                    }
+                    ASSERT_GE(sizes[group], 0);
+                    ASSERT_EQ(sizes[group] % kTile, 0)
+                            << rows << " group " << group;
                 }
             }
         }
     }
+    const std::vector<idx_t> even = {0, 10240, 20480, 30720, 40960};
+    // The first device gains nothing for the others by one of their tiles.
+    for (const idx_t late : {0, 140, 317}) {
+        EXPECT_EQ(
+                tileSlices(
+                        40960, {1, 1, 1, 1}, {0, late, late, late}, {}, kTile),
+                even);
+    }
     EXPECT_EQ(
-            groupSlices(40960, {1, 1, 1, 1}, {0, 140, 140, 140}, {}, kTile),
-            (std::vector<idx_t>{0, 10240, 20480, 30720, 40960}));
+            tileSlices(
+                    40960,
+                    {1, 1, 1, 1},
+                    {},
+                    {1.006, 1.002, 0.994, 0.998},
+                    kTile),
+            even);
     EXPECT_EQ(
-            groupSlices(20480, {1, 1}, {0, 140}, {}, kTile),
-            (std::vector<idx_t>{0, 10240, 20480}));
+            tileSlices(
+                    40960, {1, 1, 1, 1}, {}, {1.01, 1.02, 0.96, 1.01}, kTile),
+            (std::vector<idx_t>{0, 10496, 20992, 30720, 40960}));
     EXPECT_EQ(
-            groupSlices(20480, {1, 1}, {0, 256}, {}, kTile),
-            (std::vector<idx_t>{0, 10368, 20480}));
+            tileSlices(20480, {1, 1}, {0, 600}, {}, kTile),
+            (std::vector<idx_t>{0, 10496, 20480}));
     EXPECT_EQ(
-            groupSlices(20480, {1, 1}, {}, {1.02, 0.98}, kTile),
-            (std::vector<idx_t>{0, 10368, 20480}));
+            tileSlices(30720, {2, 1}, {}, {}, kTile),
+            (std::vector<idx_t>{0, 20480, 30720}));
+}
+
+/// Of two and three groups: nothing that a search of all slices finds ends more
+/// than a quarter of a tile earlier.
+TEST(ReplicaSlices, EndAsEarlyAsTheyCan) {
+    constexpr idx_t kTiles = 40;
+    for (const double second : {0.5, 0.9, 0.97, 0.99, 1.0, 1.02, 1.4}) {
+        for (const double third : {0.6, 0.98, 1.0, 1.03}) {
+            for (const idx_t late : {0, 100, 300}) {
+                for (const idx_t more : {0, 1, 200}) {
+                    const idx_t rows = kTiles * kTile + more;
+                    const std::vector<double> speeds = {1, second, third};
+                    const auto got = sizesOf(tileSlices(
+                            rows, {1, 1, 1}, {0, late, late}, speeds, kTile));
+                    double best = INFINITY;
+                    for (idx_t a = 0; a <= kTiles; ++a) {
+                        for (idx_t b = 0; a + b <= kTiles; ++b) {
+                            const std::vector<idx_t> sizes = {
+                                    rows - (a + b) * kTile,
+                                    a * kTile,
+                                    b * kTile};
+                            best = std::min(
+                                    best, endOfLast(sizes, late, speeds));
+                        }
+                    }
+                    ASSERT_LE(
+                            endOfLast(got, late, speeds),
+                            best + 0.25 * kTile + 1e-6);
+                }
+            }
+        }
+    }
 }
 
 /// The last piece is the smallest; all but it have whole tiles.
 TEST(ReplicaSlices, TheLastPieceIsShort) {
     constexpr idx_t kLeast = 2048;
     for (int pieces = 1; pieces <= 9; ++pieces) {
-        for (const idx_t more : {0, 1, 127, 128, 3000, 50000}) {
+        for (const idx_t more : {0, 1, 255, 256, 3000, 50000}) {
             const idx_t rows = pieces * kLeast + more;
             ASSERT_EQ(pieceBegin(rows, pieces, 0), 0);
             ASSERT_EQ(pieceBegin(rows, pieces, pieces), rows);
             for (int piece = 0; piece < pieces; ++piece) {
                 const idx_t begin = pieceBegin(rows, pieces, piece);
-                const idx_t count =
-                        pieceBegin(rows, pieces, piece + 1) - begin;
-                ASSERT_EQ(begin % 128, 0);
+                const idx_t count = pieceBegin(rows, pieces, piece + 1) - begin;
+                ASSERT_EQ(begin % kTile, 0);
                 ASSERT_GE(count, kLeast) << rows << " in " << pieces;
                 if (pieces > 1 && piece + 1 == pieces) {
-                    ASSERT_LT(count, kLeast + 128);
+                    ASSERT_LT(count, kLeast + kTile);
                 }
             }
         }

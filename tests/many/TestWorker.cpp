@@ -6,6 +6,7 @@
 #include <chrono>
 #include <memory>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -27,7 +28,8 @@ void waitFor(Worker& worker) {
 TEST(Worker, RunsOneJobAfterTheOther) {
     Worker worker;
     int sum = 0; // of the jobs: seen when they are done
-    for (int pause : {0, 0, 0, 1, 0, 20, 0, 20, 20, 0}) {
+    for (int pause :
+         {0, 0, 0, 1, 0, 3, 3, 3, 3, 0, 3, 5, 2, 20, 0, 20, 20, 0}) {
         std::this_thread::sleep_for(milliseconds(pause));
         const int before = sum;
         worker.start([&sum] { ++sum; });
@@ -97,6 +99,33 @@ TEST(Worker, SleepsAtOnceOnOneCore) {
         EXPECT_LT(cpuTime() - before, kJobs * 250.0);
     }
     ASSERT_EQ(sched_setaffinity(0, sizeof(all), &all), 0);
+}
+
+/// Jobs that come every 5 ms are asked for from half of that time on, those
+/// that come every 15 ms for half a millisecond.
+TEST(Worker, AsksWhenTheNextOneIsDue) {
+    for (const auto& [pause, most] :
+         std::vector<std::pair<int, double>>{{5, 8500}, {15, 2000}}) {
+        Worker worker;
+        clockid_t clock{};
+        worker.start([&] { pthread_getcpuclockid(pthread_self(), &clock); });
+        waitFor(worker);
+        const auto cpuTime = [&] {
+            timespec time{};
+            EXPECT_EQ(clock_gettime(clock, &time), 0);
+            return time.tv_sec * 1e6 + time.tv_nsec * 1e-3; // us
+        };
+        constexpr int kJobs = 30;
+        const double before = cpuTime();
+        int sum = 0;
+        for (int i = 0; i < kJobs; ++i) {
+            std::this_thread::sleep_for(milliseconds(pause));
+            worker.start([&] { ++sum; });
+            waitFor(worker);
+        }
+        EXPECT_EQ(sum, kJobs);
+        EXPECT_LT(cpuTime() - before, kJobs * most) << pause << " ms";
+    }
 }
 
 /// What a job holds is let go of before its caller goes on.
