@@ -277,12 +277,16 @@ void runFlatKnn(
         runParts(*plan.parts, problem, workspace, handle, stream);
         return;
     }
+    if (plan.line) {
+        runLine(*plan.line, problem, workspace, stream);
+        return;
+    }
     if (plan.direct) {
         runDirect(*plan.direct, problem, workspace, stream);
         return;
     }
     if (plan.allPairs) {
-        runAllPairs(*plan.allPairs, problem, workspace, stream);
+        runAllPairs(*plan.allPairs, problem, workspace, handle, stream);
         return;
     }
     if (plan.nearest) {

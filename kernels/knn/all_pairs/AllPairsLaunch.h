@@ -3,6 +3,7 @@
 #include <cuda_runtime_api.h>
 
 #include "kernels/knn/certified/CertifiedParams.h"
+#include "kernels/knn/certified/StoredProducts.h"
 
 namespace faiss_bits {
 
@@ -35,11 +36,19 @@ struct AllPairsParams {
     CertifiedParams search;
     float* distances = nullptr; // [rows, stride]
     int64_t stride = 0;
+    StoredProducts stored; // for launchStoredPairs
 };
 
 /// Enqueues one kernel. kernels/CMakeLists.txt lists the instances.
 template <Metric kMetric>
 void launchAllPairs(
+        const AllPairsParams& params,
+        int multiprocessors,
+        cudaStream_t stream);
+
+/// The same of products that are there: L2, inner product and cosine.
+template <Metric kMetric>
+void launchStoredPairs(
         const AllPairsParams& params,
         int multiprocessors,
         cudaStream_t stream);

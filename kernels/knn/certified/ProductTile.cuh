@@ -16,6 +16,7 @@
 
 #include "kernels/device/MmaFloat64.cuh"
 #include "kernels/knn/certified/ProductStaging.cuh"
+#include "kernels/knn/certified/StoredProducts.h"
 #include "kernels/knn/certified/UnsurePairs.cuh"
 
 namespace faiss_bits {
@@ -145,6 +146,62 @@ struct ProductTile {
             runExact(place, concerns, visit);
             return;
         }
+        deliver(place, distances, sure, unsure, units, visit);
+    }
+
+    /// The same of products that lie in memory, of which all pairs concern the
+    /// caller. Where many are in doubt the tile is computed here: with a center
+    /// of its own, or without. Begins and ends with the block in step, but for
+    /// what visit() wrote.
+    template <class Visit>
+    __device__ __forceinline__ void runStored(
+            const TilePlace& place,
+            const StoredProducts& stored,
+            const Visit& visit) {
+        const auto concerns = [](int, int, float) { return true; };
+        double sums[kDown][kAcross][4];
+        load(place, stored, sums);
+        const bool allFinite = !__syncthreads_or(!storeSizes(place, stored));
+        const bool isExact =
+                (stored.areNotIntegers[0] | stored.areNotIntegers[1]) == 0;
+        float distances[kDown][kAcross][4];
+        uint64_t sure = 0;
+        uint64_t unsure = 0;
+        allFinite ? estimate<true>(
+                            place,
+                            isExact,
+                            concerns,
+                            sums,
+                            distances,
+                            sure,
+                            unsure)
+                  : estimate<false>(
+                            place,
+                            false,
+                            concerns,
+                            sums,
+                            distances,
+                            sure,
+                            unsure);
+        const int units = unsurePairs().count(unsure);
+        if (units > kSomeUnsure) {
+            begin(place);
+            run(place, place, concerns, visit);
+            return;
+        }
+        deliver(place, distances, sure, unsure, units, visit);
+    }
+
+   private:
+    /// Hands pairs to the caller, and computes those that are not sure.
+    template <class Visit>
+    __device__ __forceinline__ void deliver(
+            const TilePlace& place,
+            const float (&distances)[kDown][kAcross][4],
+            uint64_t sure,
+            uint64_t unsure,
+            int units,
+            const Visit& visit) {
 #pragma unroll
         for (int a = 0; a < kDown; ++a) {
 #pragma unroll
@@ -173,7 +230,54 @@ struct ProductTile {
         }
     }
 
-   private:
+    /// Of pairs that there are not, whatever lies there, or zeros.
+    __device__ __forceinline__ static void load(
+            const TilePlace& place,
+            const StoredProducts& stored,
+            double (&sums)[kDown][kAcross][4]) {
+        const int lastQuery = min(int(place.numRows), kQueries) - 1;
+#pragma unroll
+        for (int a = 0; a < kDown; ++a) {
+#pragma unroll
+            for (int r = 0; r < 4; r += 2) {
+                const int q = min(Places::query(a, r), lastQuery);
+                const double* row = stored.products +
+                        (place.firstRow + q) * stored.stride + place.first;
+#pragma unroll
+                for (int b = 0; b < kAcross; b += 2) {
+                    const int v = Places::vector(b, r);
+                    const bool isThere = place.first + v < stored.stride;
+                    const double2 none = {0, 0};
+                    const auto* at = reinterpret_cast<const double2*>(row + v);
+                    const double2 two = isThere ? __ldcs(at) : none;
+                    const double2 more = isThere ? __ldcs(at + 1) : none;
+                    sums[a][b][r] = two.x;
+                    sums[a][b][r + 1] = two.y;
+                    sums[a][b + 1][r] = more.x;
+                    sums[a][b + 1][r + 1] = more.y;
+                }
+            }
+        }
+    }
+
+    /// Whether those that this thread stores are finite.
+    __device__ __forceinline__ bool storeSizes(
+            const TilePlace& place,
+            const StoredProducts& stored) {
+        bool allFinite = true;
+        for (int i = threadIdx.x; i < kVectors + kQueries; i += kThreads) {
+            const int64_t vector = min(place.first + i, place.last - 1);
+            const int query =
+                    min(i - kVectors, min(int(place.numRows), kQueries) - 1);
+            const double square = i < kVectors
+                    ? stored.ofVectors[vector]
+                    : stored.ofQueries[place.firstRow + query];
+            shared.staging.sizes[i] = EstimateRow<kMetric>::sizeOf(square);
+            allFinite = allFinite && isfinite(square);
+        }
+        return allFinite;
+    }
+
     __device__ __forceinline__ Unsure unsurePairs() const {
         return {params, shared.unsure, shared.unsureOfWarps};
     }
