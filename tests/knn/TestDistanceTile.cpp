@@ -112,7 +112,8 @@ TEST_F(DistanceTile, AllPairs) {
             for (int d : {1, 7, 8, 9, 16, 24, 25, 40}) {
                 for (int64_t n : {255, 257, 600}) {
                     for (Direct by : {Direct::AllPairs, Direct::Products}) {
-                        const CertifiedCase c = caseOf(by, metric, n, 70, d, 30);
+                        const CertifiedCase c =
+                                caseOf(by, metric, n, 70, d, 30);
                         ASSERT_TRUE(planOf(c).allPairs);
                         expectOpen(c, kind);
                         if (HasFailure()) {
@@ -231,6 +232,48 @@ TEST_F(DistanceTile, AlongAWalk) {
         }
     }
     EXPECT_GT(repeated, 0u); // of 1,200
+}
+
+/// Cosines of 1, than which none is nearer: a scan for queries that all have
+/// enough of them ends there, of some and others it must not; by tiles, and for
+/// few queries.
+TEST_F(DistanceTile, CosinesOfOne) {
+    unsigned long long repeated = 0;
+    for (int lonely : {0, 1, 40}) { // percent of queries that no vector is near
+        for (int64_t q : {3, 12, 150, int(kMaxScanSlots) + 80}) {
+            for (int k : {3, 200}) {
+                const CertifiedCase c =
+                        caseOf(Direct::Never, Metric::Cosine, 20000, q, 6, k);
+                SCOPED_TRACE(c.describe());
+                std::mt19937 random(uint32_t(q + k + lonely));
+                std::normal_distribution<float> normal;
+                // Most vectors are multiples of one, in eighths, so that their
+                // components are no less exact.
+                const float line[] = {3, -1, 5, 2, -7, 4};
+                const auto fill = [&](std::vector<float>& rows, int percent) {
+                    for (size_t i = 0; i < rows.size(); i += c.d) {
+                        const bool isOther = int(random() % 100) < percent;
+                        const float size = float(1 + random() % 64) / 8;
+                        for (int j = 0; j < c.d; ++j) {
+                            rows[i + j] =
+                                    isOther ? normal(random) : size * line[j];
+                        }
+                    }
+                };
+                std::vector<float> vectors(c.n * c.d);
+                std::vector<float> queries(c.q * c.d);
+                fill(vectors, 30);
+                fill(queries, lonely);
+                const Result result = search(c, vectors, queries);
+                check(c, vectors, queries, result, 150);
+                repeated += result.repeated;
+                if (HasFailure()) {
+                    return;
+                }
+            }
+        }
+    }
+    EXPECT_GT(repeated, 2000u); // of 7,614
 }
 
 /// Of a handful of different vectors each is the nearest of many.

@@ -1,34 +1,22 @@
 #include "kernels/knn/all_pairs/AllPairsKnn.h"
 
 #include <algorithm>
-#include <cmath>
 
 #include "kernels/common/CudaCheck.h"
 #include "kernels/knn/all_pairs/AllPairsLaunch.h"
+#include "kernels/knn/all_pairs/AllPairsShape.h"
 #include "kernels/knn/all_pairs/WideRows.h"
 #include "kernels/knn/certified/Certified.h"
 #include "kernels/knn/fused/FusedKnn.h"
 #include "kernels/knn/fused/FusedParams.h"
 #include "kernels/knn/gemm/WideProduct.h"
-#include "kernels/knn/nearest/NearestKnn.h"
 
 namespace faiss_bits {
 
 namespace {
 
-/// The matrix stays in L2 between its two kernels.
-constexpr size_t kTileBytes = size_t(24) << 20;
-/// Products and distances of some queries: more than L2 holds, as cuBLAS wants
-/// many tiles.
-const size_t kProductBytes = size_t(getenv("FB_TILE_MB") ? atoi(getenv("FB_TILE_MB")) : 128) << 20;
-constexpr idx_t kLeastTileQueries = 64;
 constexpr idx_t kWideStep = 2; // elements: wide rows begin on 16 bytes
-/// More are better found by a sample, or by their nearest ones.
-constexpr idx_t kMostVectors = 16384;
-/// The same where products go through memory.
-constexpr idx_t kMostWideVectors = 131072;
 constexpr int kMostDims = 2048;
-constexpr idx_t kRowStep = 8; // elements: rows begin on 32 bytes
 
 using Launch = void (*)(const AllPairsParams&, int, cudaStream_t);
 
@@ -66,17 +54,6 @@ Launch storedLaunchFor(Metric metric) {
         default:
             return nullptr;
     }
-}
-
-idx_t strideOf(const FlatKnnProblem& p) {
-    return (p.numVectors + kRowStep - 1) / kRowStep * kRowStep;
-}
-
-idx_t mostTileQueries(idx_t stride, AllPairsBy by) {
-    const size_t bytes = by == AllPairsBy::Products
-            ? kProductBytes / (sizeof(double) + sizeof(float))
-            : kTileBytes / sizeof(float);
-    return std::max<idx_t>(bytes / stride, kLeastTileQueries);
 }
 
 SelectProblem selectionOf(const FlatKnnProblem& p, idx_t rows, idx_t stride) {
@@ -153,98 +130,10 @@ bool takesAllPairs(const FlatKnnProblem& p, AllPairsBy by) {
     return p.mode != SearchMode::Plain && launchFor(p.metric) &&
             (mayMultiply || by != AllPairsBy::Products) && !p.allowedBits &&
             p.numVectors > 0 &&
-            p.numVectors <= (mayMultiply ? kMostWideVectors : kMostVectors) &&
+            p.numVectors <=
+            (mayMultiply ? kMostWideVectors : kMostPairVectors) &&
             p.d <= kMostDims && batchOf(p) > kFewQueries &&
             p.device.singleToDouble <= 2;
-}
-
-// Microseconds here are as they were measured on an H200
-// (docs/design/flat_few_vectors.md).
-
-namespace {
-
-double tilesMicroseconds(const FlatKnnProblem& p) {
-    if (!takesAllPairs(p, AllPairsBy::Tiles)) {
-        return INFINITY;
-    }
-    const double q = double(p.numQueries);
-    const double n = double(p.numVectors);
-    const double d = double(p.d);
-    const double k = double(std::min<idx_t>(p.k, p.numVectors));
-    const double multiprocessors = double(p.device.multiprocessors);
-    const double part = multiprocessors / 132.0;
-    if (!isOfProducts(p.metric)) {
-        // Of 64 x 32 pairs, one at a time on each multiprocessor.
-        const double tiles = std::ceil(q / 64) * std::ceil(n / 32);
-        const double tile = 1.7 * std::max(3.3, 2.6 + 0.0605 * d);
-        return 5 + std::ceil(tiles / multiprocessors) * tile +
-                q * (1e-6 * n + 35e-6 * k) / part;
-    }
-    const idx_t most = mostTileQueries(strideOf(p), AllPairsBy::Tiles);
-    const idx_t launches = (p.numQueries + most - 1) / most;
-    const idx_t rows = (p.numQueries + launches - 1) / launches;
-    const bool isWide =
-            takesWideTiles(rows, p.numVectors, p.device.multiprocessors);
-    const double tiles = double(allPairsTiles(
-            rows,
-            p.numVectors,
-            kProductQueries,
-            isWide ? kWideTile : kNarrowTile));
-    const double steps = double(launches) * std::ceil(tiles / multiprocessors) *
-            std::ceil(d / 8);
-    const double time = 8.3 * double(launches) +
-            (isWide ? 1.01 : 0.29) * steps + 2.4e-6 * n * d +
-            q * ((isWide ? 3.45e-6 : 1.62e-6) * n + 25.4e-6 * k) / part;
-    return p.metric == Metric::Cosine ? 1.08 * time : time;
-}
-
-double productsMicroseconds(const FlatKnnProblem& p) {
-    if (!takesAllPairs(p, AllPairsBy::Products)) {
-        return INFINITY;
-    }
-    const double q = double(p.numQueries);
-    const double n = double(p.numVectors);
-    const double d = double(p.d);
-    const double k = double(std::min<idx_t>(p.k, p.numVectors));
-    const double part = double(p.device.multiprocessors) / 132.0;
-    const idx_t most = mostTileQueries(strideOf(p), AllPairsBy::Products);
-    const idx_t launches = (p.numQueries + most - 1) / most;
-    return 20 + 20 * double(launches) + 5e-6 * (n + q) * d +
-            q * (n * (40e-9 * d + 9e-6) + 25.4e-6 * k) / part;
-}
-
-} // namespace
-
-double allPairsMicroseconds(const FlatKnnProblem& p, AllPairsBy by) {
-    return by == AllPairsBy::Tiles      ? tilesMicroseconds(p)
-            : by == AllPairsBy::Products
-            ? productsMicroseconds(p)
-            : std::min(tilesMicroseconds(p), productsMicroseconds(p));
-}
-
-double candidatesMicroseconds(const FlatKnnProblem& p) {
-    // Launches, then for each query its products, the selection and the
-    // canonical distances of its candidates.
-    const double q = double(p.numQueries);
-    const double n = double(p.numVectors);
-    const double d = double(p.d);
-    const double k = double(std::min<idx_t>(p.k, p.numVectors));
-    const double part = p.device.multiprocessors / 132.0;
-    const double query = 11.3e-3 + 3.7e-6 * n + d * (18e-6 + 40e-9 * n) +
-            k * ((k <= 128 ? 0.12e-3 : 0.2e-3) + 1.1e-6 * d);
-    return 24 + 0.09 * d + q * query / part;
-}
-
-bool allPairsPays(const FlatKnnProblem& p) {
-    if (!takesAllPairs(p) || p.numVectors > kMostVectors) {
-        return false;
-    }
-    if (takesNearest(p)) {
-        // Strips of one tile, whose queries are often searched again.
-        return isOfProducts(p.metric) &&
-                p.numVectors <= (p.d < 512 ? 192 : 256);
-    }
-    return allPairsMicroseconds(p) < 0.9 * candidatesMicroseconds(p);
 }
 
 std::optional<AllPairsPlan> planAllPairs(
@@ -255,9 +144,8 @@ std::optional<AllPairsPlan> planAllPairs(
         return {};
     }
     if (by == AllPairsBy::Best) {
-        const bool mayMultiply =
-                productsMicroseconds(p) < tilesMicroseconds(p);
-        if (mayMultiply) {
+        if (allPairsMicroseconds(p, AllPairsBy::Products) <
+            allPairsMicroseconds(p, AllPairsBy::Tiles)) {
             auto plan = planAllPairs(p, maxBytes, AllPairsBy::Products);
             if (plan) {
                 return plan;
@@ -267,14 +155,14 @@ std::optional<AllPairsPlan> planAllPairs(
     }
     AllPairsPlan plan;
     plan.by = by;
-    plan.stride = strideOf(p);
+    plan.stride = allPairsStride(p);
     plan.wideStride = (p.d + kWideStep - 1) / kWideStep * kWideStep;
-    for (idx_t most = mostTileQueries(plan.stride, by);; most /= 2) {
+    for (idx_t most = mostPairQueries(plan.stride, by);; most /= 2) {
         setTiles(plan, p, most);
         if (plan.bytes <= maxBytes) {
             return plan;
         }
-        if (most <= kLeastTileQueries) {
+        if (most <= kLeastPairQueries) {
             return {};
         }
     }
@@ -372,8 +260,7 @@ void runAllPairs(
         params.stride = plan.stride;
         if (byProducts) {
             multiply(plan, p, params, scratch, q == 0, handle, stream);
-            storedLaunchFor(p.metric)(
-                    params, p.device.multiprocessors, stream);
+            storedLaunchFor(p.metric)(params, p.device.multiprocessors, stream);
         } else {
             launchFor(p.metric)(params, p.device.multiprocessors, stream);
         }

@@ -21,8 +21,9 @@ constexpr int64_t allPairsTiles(
     return (rows + queries - 1) / queries * ((n + vectors - 1) / vectors);
 }
 
-/// A step of a wide tile takes 3.5 times as long as one of a narrow tile (H200);
-/// the steps of tiles that multiprocessors have one after another count.
+/// A step of a wide tile takes 3.5 times as long as one of a narrow tile
+/// (H200); the steps of tiles that multiprocessors have one after another
+/// count.
 constexpr bool takesWideTiles(int64_t rows, int64_t n, int multiprocessors) {
     const auto turns = [&](int width) {
         const int64_t tiles = allPairsTiles(rows, n, kProductQueries, width);

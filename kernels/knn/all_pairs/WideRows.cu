@@ -37,8 +37,8 @@ __global__ __launch_bounds__(kThreads) void wideRowsKernel(
             const bool isThere = c < params.d;
             const float component =
                     isThere ? toFloat(in[c * params.rows.columnStride]) : 0.0f;
-            const float center = isThere && params.center ? params.center[c]
-                                                          : 0.0f;
+            const float center =
+                    isThere && params.center ? params.center[c] : 0.0f;
             const float from = isfinite(center) ? center : 0.0f;
             areIntegers =
                     areIntegers && isInteger(component) && isInteger(from);
@@ -50,8 +50,8 @@ __global__ __launch_bounds__(kThreads) void wideRowsKernel(
         for (int distance = kWarpSize / 2; distance >= 1; distance /= 2) {
             square += __shfl_xor_sync(kFullWarp, square, distance);
         }
-        areIntegers = areIntegers &&
-                square < EstimateRow<Metric::L2>::kExactSquares;
+        areIntegers =
+                areIntegers && square < EstimateRow<Metric::L2>::kExactSquares;
         if (lane == 0) {
             params.squares[row] = square;
         }

@@ -14,8 +14,8 @@ struct WideRowsParams {
     /// [d], subtracted from each row, but for components that are no numbers;
     /// nullptr: nothing is.
     const float* center = nullptr;
-    int64_t stride = 0;     // of the wide rows: d or more, zeros behind them
-    double* wide = nullptr; // [n, stride]
+    int64_t stride = 0;        // of the wide rows: d or more, zeros behind them
+    double* wide = nullptr;    // [n, stride]
     double* squares = nullptr; // [n], of the norms
     /// Not 0 where a component, less the center, is no integer, or the square
     /// of a norm not small (EstimateRow): set, never cleared.

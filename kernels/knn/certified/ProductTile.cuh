@@ -16,7 +16,7 @@
 
 #include "kernels/device/MmaFloat64.cuh"
 #include "kernels/knn/certified/ProductStaging.cuh"
-#include "kernels/knn/certified/StoredProducts.h"
+#include "kernels/knn/certified/StoredTile.cuh"
 #include "kernels/knn/certified/UnsurePairs.cuh"
 
 namespace faiss_bits {
@@ -160,8 +160,10 @@ struct ProductTile {
             const Visit& visit) {
         const auto concerns = [](int, int, float) { return true; };
         double sums[kDown][kAcross][4];
-        load(place, stored, sums);
-        const bool allFinite = !__syncthreads_or(!storeSizes(place, stored));
+        using Stored = StoredTile<kMetric, Across>;
+        Stored::load(place, stored, sums);
+        const bool allFinite = !__syncthreads_or(
+                !Stored::storeSizes(place, stored, shared.staging.sizes));
         const bool isExact =
                 (stored.areNotIntegers[0] | stored.areNotIntegers[1]) == 0;
         float distances[kDown][kAcross][4];
@@ -228,54 +230,6 @@ struct ProductTile {
         if (units > 0) {
             unsurePairs().settle(place, unsure, visit);
         }
-    }
-
-    /// Of pairs that there are not, whatever lies there, or zeros.
-    __device__ __forceinline__ static void load(
-            const TilePlace& place,
-            const StoredProducts& stored,
-            double (&sums)[kDown][kAcross][4]) {
-        const int lastQuery = min(int(place.numRows), kQueries) - 1;
-#pragma unroll
-        for (int a = 0; a < kDown; ++a) {
-#pragma unroll
-            for (int r = 0; r < 4; r += 2) {
-                const int q = min(Places::query(a, r), lastQuery);
-                const double* row = stored.products +
-                        (place.firstRow + q) * stored.stride + place.first;
-#pragma unroll
-                for (int b = 0; b < kAcross; b += 2) {
-                    const int v = Places::vector(b, r);
-                    const bool isThere = place.first + v < stored.stride;
-                    const double2 none = {0, 0};
-                    const auto* at = reinterpret_cast<const double2*>(row + v);
-                    const double2 two = isThere ? __ldcs(at) : none;
-                    const double2 more = isThere ? __ldcs(at + 1) : none;
-                    sums[a][b][r] = two.x;
-                    sums[a][b][r + 1] = two.y;
-                    sums[a][b + 1][r] = more.x;
-                    sums[a][b + 1][r + 1] = more.y;
-                }
-            }
-        }
-    }
-
-    /// Whether those that this thread stores are finite.
-    __device__ __forceinline__ bool storeSizes(
-            const TilePlace& place,
-            const StoredProducts& stored) {
-        bool allFinite = true;
-        for (int i = threadIdx.x; i < kVectors + kQueries; i += kThreads) {
-            const int64_t vector = min(place.first + i, place.last - 1);
-            const int query =
-                    min(i - kVectors, min(int(place.numRows), kQueries) - 1);
-            const double square = i < kVectors
-                    ? stored.ofVectors[vector]
-                    : stored.ofQueries[place.firstRow + query];
-            shared.staging.sizes[i] = EstimateRow<kMetric>::sizeOf(square);
-            allFinite = allFinite && isfinite(square);
-        }
-        return allFinite;
     }
 
     __device__ __forceinline__ Unsure unsurePairs() const {

@@ -37,10 +37,8 @@ __device__ __forceinline__ uint32_t kindOf(float number) {
 }
 
 /// Of a vector that may be a result; others have no kind.
-__device__ __forceinline__ uint32_t kindOfVector(
-        const LineParams& params,
-        int64_t vector,
-        int64_t end) {
+__device__ __forceinline__ uint32_t
+kindOfVector(const LineParams& params, int64_t vector, int64_t end) {
     if (vector >= end) {
         return kNoKind;
     }

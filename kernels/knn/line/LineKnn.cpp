@@ -31,8 +31,8 @@ struct LineScratch {
 } // namespace
 
 std::optional<LinePlan> planLine(const FlatKnnProblem& p, size_t maxBytes) {
-    if (p.metric != Metric::Cosine || p.d != 1 ||
-        p.mode == SearchMode::Plain || p.numVectors == 0) {
+    if (p.metric != Metric::Cosine || p.d != 1 || p.mode == SearchMode::Plain ||
+        p.numVectors == 0) {
         return {};
     }
     LinePlan plan;
@@ -52,8 +52,7 @@ std::optional<LinePlan> planLine(const FlatKnnProblem& p, size_t maxBytes) {
 double lineMicroseconds(const FlatKnnProblem& p) {
     // Three launches, two reads and a write at 2e12 bytes a second.
     const double read = 2.0 * double(p.numVectors) * double(sizeOf(p.dataType));
-    return 15 +
-            (read + 12.0 * double(p.numQueries) * double(p.k)) / 2e6;
+    return 15 + (read + 12.0 * double(p.numQueries) * double(p.k)) / 2e6;
 }
 
 std::string LinePlan::toString() const {

@@ -6,10 +6,10 @@
 #include "kernels/knn/FlatKnn.h"
 
 /// Certified searches by cosine in one dimension. All numbers of one sign lie
-/// in one direction, so a canonical cosine is 1, 0 or -1: the nearest of a query
-/// are the vectors of its sign in the order of their numbers, then zeros, then
-/// the others. Every other way compares thousands of vectors that are equally
-/// near.
+/// in one direction, so a canonical cosine is 1, 0 or -1: the nearest of a
+/// query are the vectors of its sign in the order of their numbers, then zeros,
+/// then the others. Every other way compares thousands of vectors that are
+/// equally near.
 namespace faiss_bits {
 
 struct LinePlan {
@@ -24,7 +24,9 @@ struct LinePlan {
 
 /// The plan, if the problem is one for it and its scratch takes at most
 /// maxBytes.
-std::optional<LinePlan> planLine(const FlatKnnProblem& problem, size_t maxBytes);
+std::optional<LinePlan> planLine(
+        const FlatKnnProblem& problem,
+        size_t maxBytes);
 
 /// Microseconds that it is expected to take.
 double lineMicroseconds(const FlatKnnProblem& problem);
