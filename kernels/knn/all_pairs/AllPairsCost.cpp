@@ -67,8 +67,9 @@ double allPairsMicroseconds(const FlatKnnProblem& p, AllPairsBy by) {
             by != AllPairsBy::Products && takesAllPairs(p, AllPairsBy::Tiles)
             ? tilesMicroseconds(p)
             : INFINITY;
-    const double byProducts =
-            by != AllPairsBy::Tiles && takesAllPairs(p, AllPairsBy::Products)
+    const double byProducts = (by == AllPairsBy::Products ||
+                               (kChoosesProducts && by == AllPairsBy::Best)) &&
+                    takesAllPairs(p, AllPairsBy::Products)
             ? productsMicroseconds(p)
             : INFINITY;
     return std::min(byTiles, byProducts);

@@ -125,8 +125,9 @@ void setTiles(AllPairsPlan& plan, const FlatKnnProblem& p, idx_t most) {
 } // namespace
 
 bool takesAllPairs(const FlatKnnProblem& p, AllPairsBy by) {
-    const bool mayMultiply =
-            by != AllPairsBy::Tiles && storedLaunchFor(p.metric);
+    const bool mayMultiply = (by == AllPairsBy::Products ||
+                              (kChoosesProducts && by == AllPairsBy::Best)) &&
+            storedLaunchFor(p.metric);
     return p.mode != SearchMode::Plain && launchFor(p.metric) &&
             (mayMultiply || by != AllPairsBy::Products) && !p.allowedBits &&
             p.numVectors > 0 &&
@@ -144,8 +145,9 @@ std::optional<AllPairsPlan> planAllPairs(
         return {};
     }
     if (by == AllPairsBy::Best) {
-        if (allPairsMicroseconds(p, AllPairsBy::Products) <
-            allPairsMicroseconds(p, AllPairsBy::Tiles)) {
+        if (kChoosesProducts &&
+            allPairsMicroseconds(p, AllPairsBy::Products) <
+                    allPairsMicroseconds(p, AllPairsBy::Tiles)) {
             auto plan = planAllPairs(p, maxBytes, AllPairsBy::Products);
             if (plan) {
                 return plan;

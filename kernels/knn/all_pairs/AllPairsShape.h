@@ -17,6 +17,9 @@ constexpr idx_t kLeastPairQueries = 64;
 constexpr idx_t kMostPairVectors = 16384;
 /// The same where products go through memory.
 constexpr idx_t kMostWideVectors = 131072;
+/// Whether plans choose products by themselves: their model is arithmetic, and
+/// no GPU has timed them yet. Without it they are for who asks for them.
+constexpr bool kChoosesProducts = false;
 
 /// Of a row of the matrix: rows begin on 32 bytes.
 inline idx_t allPairsStride(const FlatKnnProblem& p) {
