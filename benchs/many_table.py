@@ -13,7 +13,8 @@ is typed by hand.
 
 Of P devices that take t, where one takes t1 for the same: the share of the
 ideal is t1 / (P t). Weak: t1 / t, where one device has the vectors of one
-(shards) or the queries of one (replicas). Shares and "times as fast" are
+(shards) or the queries of one (replicas); t1 is taken in turns with t where the
+file has that (share_ms). Shares and "times as fast" are
 rounded down. --short: these shares alone, between the marks "several GPUs" of
 another page; --of: of many_0123456.json and many_ivf_0123456.json, a later run
 of the cells of these shares, where they are.
@@ -61,6 +62,8 @@ class Times:
 
     def weak(self, row):
         """Share of the ideal where every device has as much as one."""
+        if "share_ms" in row:
+            return row["share_ms"] / row["ms"]
         field = "n" if row["kind"] == "shards" else "q"
         share, rest = divmod(row[field], row["devices"])
         alone = None if rest else self.of(row, **ALONE, **{field: share})

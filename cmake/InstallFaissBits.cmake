@@ -39,16 +39,16 @@ endforeach()
 # loaded; and, without the GPU part, what needs CUDA.
 set(faiss_bits_excluded "")
 foreach(pattern python dropin CallStream.h ClusteringRun.h EmptyClusters.h EventPool.h RandomRows.h WhenEnqueued.h
-    SearchTimer.h TrainingVectors.h GpuStaging.h PagedCall.h PagePlan.h PinnedMemory.h RangeArguments.h Waiting.h
+    SearchTimer.h TrainingVectors.h GpuStaging.h PagedCall.h PagePlan.h PinnedMemory.h RangeArguments.h Interrupt.h Waiting.h
     Centroids.h FlatChecks.h FlatStorage.h GpuSearchCounters.h SearchFilter.h SearchWithin.h SelectorBits.h
     SelectorTree.h VectorFacts.h VectorKernels.h
     PlanLog.h PlanText.h SearchReport.h CoarseSearch.h IvfChecks.h IvfIndexSearch.h
     IvfIndexVectors.h IvfSearch.h ListStorage.h FaissLists.h FilteredLists.h IdsOfLists.h IvfLimits.h ListFilter.h
-    ListRemoval.h ListsBefore.h OurIvf.h EmptyIvf.h RangeCall.h RangeMoves.h RangePieces.h RangeResults.h AllowedPlaces.h DistanceArguments.h
+    ListRemoval.h ListsBefore.h OurIvf.h EmptyIvf.h RangeCall.h RangeMoves.h RangePieces.h RangeResults.h AllowedPlaces.h FusedIvfSearch.h DistanceArguments.h
     GpuMetricRun.h GpuMetricState.h FoundRanges.h MetricContents.h MetricOptions.h
     MetricParts.h MetricShardSet.h StagedRange.h WordsOnGpu.h
     HostParts.h HostShards.h DeviceCopies.h GroupSpeeds.h ManyCalls.h ManyDevices.h Worker.h
-    ManyMemory.h ManyRange.h PartFilters.h PartSet.h PeerAccess.h ReplicaSlices.h SampleSize.h ShardBatch.h ShardMap.h ShardSample.h
+    ManyMemory.h ManyRange.h PartFilters.h PartSet.h PeerAccess.h PeerCopy.h ReplicaSlices.h SampleSize.h ShardBatch.h ShardMap.h ShardSample.h
     ShardSet.h SlicedSearch.h)
   list(APPEND faiss_bits_excluded PATTERN ${pattern} EXCLUDE)
 endforeach()

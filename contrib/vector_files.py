@@ -165,8 +165,10 @@ class _ParquetFile:
         if not self._is_list(kind):
             return len(self._columns)
         size = getattr(kind, "list_size", -1)  # of lists of one size
-        if size < 0 and len(self._ends):
-            size = self._group(0).shape[1]
+        # A row group may be empty: then it does not tell.
+        filled = np.flatnonzero(np.diff(self._ends, prepend=0))
+        if size < 0 and len(filled):
+            size = self._group(int(filled[0])).shape[1]
         return max(size, 0)
 
     def _group(self, number):
@@ -200,7 +202,8 @@ class _ParquetFile:
         while begin < end:
             first = int(self._ends[group - 1]) if group else 0
             stop = min(end, int(self._ends[group]))
-            parts.append(self._checked(group)[begin - first : stop - first])
+            if begin < stop:
+                parts.append(self._checked(group)[begin - first : stop - first])
             begin, group = stop, group + 1
         return np.concatenate(parts) if parts else np.empty((0, self.shape[1]), "f4")
 

@@ -23,9 +23,9 @@
 #                            place of Debian's source package; its own tests
 #                            are built with our classes too (tests/faiss)
 #   FAISS_BITS_TEST_WHEEL    folder with the official faiss-gpu wheel for the
-#                            tests of a GPU build (docs/dropin.md); default: in
-#                            the cache, fetched from PyPI, 570 MB; off: none,
-#                            and the tests with it are skipped
+#                            tests of a GPU build (docs/design/dropin.md);
+#                            default: in the cache, fetched from PyPI, 570 MB;
+#                            off: none, and the tests with it are skipped
 #   faiss_DIR, CMAKE_PREFIX_PATH, FETCHCONTENT_SOURCE_DIR_FAISS
 #                            a FAISS of your own, as CMake knows them
 #

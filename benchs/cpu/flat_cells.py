@@ -1,15 +1,14 @@
-"""The cells of bench_flat_cpu.py: what is searched, and who takes part."""
+"""The cells of bench_flat_cpu.py: what is searched, and who takes part.
+
+Parties are names that stand for one or several methods: "ours" the choice of the
+cost model, "plain" the same in plain mode, "variants" each forced, "faiss" both
+builds of FAISS, "gemm" Algorithm 2.1 of the paper, "scale" numpy and scikit-learn.
+"""
 
 from typing import NamedTuple
 
 #: Groups of cells, in the order in which they are measured.
 GROUPS = ("paper", "large", "few", "variants", "metrics", "sizes", "price")
-
-#: Who takes part, by names that stand for one or several methods:
-#: "ours" the choice of the cost model, "plain" the same in plain mode,
-#: "variants" each forced, "faiss" both builds of FAISS, "gemm" Algorithm 2.1 of
-#: the paper, "scale" numpy and scikit-learn.
-PARTIES = ("ours", "plain", "variants", "faiss", "gemm", "scale")
 
 MILLION = 1_000_000
 #: Matrices of distances above this are not measured with numpy and the like.

@@ -187,8 +187,4 @@ std::vector<float> IvfIndexes::decoded(int64_t list) const {
     return vectors;
 }
 
-void setProbes(faiss::gpu::GpuIndexIVF& index, int nprobe) {
-    index.nprobe = nprobe; // read by search, which checks it
-}
-
 } // namespace faiss_bits::bench

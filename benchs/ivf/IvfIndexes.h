@@ -91,8 +91,4 @@ class IvfIndexes {
     std::unique_ptr<faiss::gpu::GpuIndexIVF> rival_;
 };
 
-/// setNumProbes, of which there is one for each class, and FAISS's limit none
-/// of ours.
-void setProbes(faiss::gpu::GpuIndexIVF& index, int nprobe);
-
 } // namespace faiss_bits::bench

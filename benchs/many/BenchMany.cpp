@@ -68,7 +68,8 @@ class ManyBench {
             int64_t k,
             const char* arrays,
             double ms,
-            double mergeMs = -1) {
+            double mergeMs = -1,
+            double shareMs = 0) {
         Row row = places_.row("many", method, "flat", kind, parts, arrays);
         row.integer("n", n_)
                 .integer("d", shapes_.d)
@@ -77,6 +78,9 @@ class ManyBench {
                 .number("ms", ms);
         if (mergeMs >= 0) {
             row.number("merge_ms", mergeMs);
+        }
+        if (shareMs > 0) {
+            row.number("share_ms", shareMs);
         }
         report_.add(row);
         std::printf(
@@ -145,7 +149,9 @@ class ManyBench {
         }
         forEachCell(shapes_, budget_, kind, [&](int64_t q, int64_t k) {
             const Outputs out(q, k);
-            const double ms = times_.onDevice(*index, q, k, out);
+            const SearchTimes::InTurns times = times_.onDeviceInTurns(
+                    *index, parts, places_.devicesOf(parts), q, k, out);
+            const double ms = times.ms;
             check(kind, out.download(), q, k);
             double mergeMs = -1;
             if (shards && shapes_.devices == 1) {
@@ -167,7 +173,15 @@ class ManyBench {
                                   k,
                                   int(shapes_.devices));
             }
-            add("faiss_bits", kind, parts, q, k, "device", ms, mergeMs);
+            add("faiss_bits",
+                kind,
+                parts,
+                q,
+                k,
+                "device",
+                ms,
+                mergeMs,
+                times.shareMs);
             std::vector<const faiss::Index*> onHost = {index.get()};
             if (over) {
                 onHost.insert(onHost.begin(), over->index.get());

@@ -95,7 +95,8 @@ class ManyIvfBench {
                 (long long)shapes_.nlist);
     }
 
-    /// agreement: labels that one index of ours has too, as a share.
+    /// agreement: labels that one index of ours has too, as a share; shareMs:
+    /// of InTurns.
     void add(
             const char* method,
             const std::string& kind,
@@ -104,7 +105,8 @@ class ManyIvfBench {
             int64_t k,
             const char* arrays,
             double ms,
-            double agreement = -1) {
+            double agreement = -1,
+            double shareMs = 0) {
         Row row = places_.row(
                 "many_ivf", method, "ivf_flat", kind, parts, arrays);
         row.integer("n", n_)
@@ -116,6 +118,9 @@ class ManyIvfBench {
                 .number("ms", ms);
         if (agreement >= 0) {
             row.number("agreement", agreement);
+        }
+        if (shareMs > 0) {
+            row.number("share_ms", shareMs);
         }
         report_.add(row);
         std::printf(
@@ -162,9 +167,19 @@ class ManyIvfBench {
         }
         forEachCell(shapes_, budget_, kind, [&](int64_t q, int64_t k) {
             const Outputs out(q, k);
-            const double ms = times_.onDevice(*index, q, k, out);
+            const SearchTimes::InTurns times = times_.onDeviceInTurns(
+                    *index, parts, places_.devicesOf(parts), q, k, out);
+            const double ms = times.ms;
             check(kind, out.download(), q, k);
-            add("faiss_bits", kind, parts, q, k, "device", ms);
+            add("faiss_bits",
+                kind,
+                parts,
+                q,
+                k,
+                "device",
+                ms,
+                -1,
+                times.shareMs);
             std::vector<const faiss::Index*> onHost = {index.get()};
             if (over) {
                 onHost.insert(onHost.begin(), over->index.get());

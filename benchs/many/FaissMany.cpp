@@ -53,6 +53,14 @@ FaissMany faissOverParts(const faiss::Index& ours) {
     return made;
 }
 
+DeviceShare deviceShareOf(const faiss::Index& ours) {
+    if (const auto* replicas =
+                dynamic_cast<const gpu::GpuIndexBitsReplicas*>(&ours)) {
+        return {replicas->at(0), true};
+    }
+    return {dynamic_cast<const gpu::GpuIndexBitsShards&>(ours).at(0), false};
+}
+
 FaissMany faissOverFlat(
         bool split,
         const gpu::DeviceList& places,

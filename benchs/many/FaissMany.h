@@ -21,6 +21,14 @@ struct FaissMany {
 /// searches, FAISS's merge. `ours` stays the owner.
 FaissMany faissOverParts(const faiss::Index& ours);
 
+/// What one device would have to do in the time of all: all vectors and its
+/// part of the queries for replicas, its part of the vectors for shards.
+struct DeviceShare {
+    const faiss::Index* part = nullptr; ///< the first one
+    bool ofQueries = false;
+};
+DeviceShare deviceShareOf(const faiss::Index& ours);
+
 /// Over GpuIndexFlat on these devices: n vectors [n, d] on the host, split or
 /// copied.
 FaissMany faissOverFlat(

@@ -3,6 +3,7 @@
 #include <functional>
 
 #include "benchs/common/Labels.h"
+#include "benchs/many/FaissMany.h"
 #include "benchs/many/ManyPlaces.h"
 #include "kernels/common/CudaCheck.h"
 
@@ -51,6 +52,36 @@ double SearchTimes::onDevice(
                 q, queries_.data(), k, out.distances.data(), out.labels.data());
     };
     return timeCall(search, mode).ms;
+}
+
+SearchTimes::InTurns SearchTimes::onDeviceInTurns(
+        const faiss::Index& all,
+        int parts,
+        int devices,
+        int64_t q,
+        int64_t k,
+        const Outputs& out) {
+    if (parts != devices) {
+        return {onDevice(all, q, k, out), 0};
+    }
+    const DeviceShare share = deviceShareOf(all);
+    if (share.ofQueries && q % devices != 0) {
+        return {onDevice(all, q, k, out), 0};
+    }
+    const int64_t shareQ = share.ofQueries ? q / devices : q;
+    TimingMode mode;
+    mode.wallClock = true;
+    mode.before = [&] { flush(); };
+    const auto search = [&](const faiss::Index& index, int64_t n) {
+        index.search(
+                n, queries_.data(), k, out.distances.data(), out.labels.data());
+    };
+    // All of them last: what is in `out` is theirs.
+    const std::vector<Measured> measured = timeInTurns(
+            {[&](int) { search(*share.part, shareQ); },
+             [&](int) { search(all, q); }},
+            mode);
+    return {measured[1].ms, measured[0].ms};
 }
 
 TimingMode SearchTimes::modeOnHost_() {

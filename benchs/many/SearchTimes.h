@@ -37,6 +37,24 @@ class SearchTimes {
             int64_t k,
             const Outputs& out);
 
+    /// What a search of several devices takes, and one device for its share.
+    struct InTurns {
+        double ms = 0;      // of all
+        double shareMs = 0; // of the share; 0: there is none to be timed
+    };
+    /// The same by so many shards or replicas on so many devices, and, where
+    /// each has one and the queries can be divided, by the first
+    /// device for what it has to do there (deviceShareOf), in turns
+    /// (timeInTurns): GPUs that have just worked are slower, so that one that
+    /// was timed before all others is too fast. Results are those of all.
+    InTurns onDeviceInTurns(
+            const faiss::Index& all,
+            int parts,
+            int devices,
+            int64_t q,
+            int64_t k,
+            const Outputs& out);
+
     /// Ms with arrays on the host, as FAISS's IndexShards needs them; its
     /// results are then in ofHost.
     double onHost(const faiss::Index& index, int64_t q, int64_t k);

@@ -41,11 +41,6 @@ class TrainingVectors {
     /// and the weights in any case. Vectors of the device stay where they are.
     void load(size_t mostBytes);
 
-    /// True after load() if the vectors lie on the device.
-    bool isOnDevice() const {
-        return onDevice_;
-    }
-
     /// Throws FaissException, as FAISS does, if a component is NaN or infinite.
     /// One read of the vectors where they lie.
     void requireFinite() const;

@@ -45,12 +45,6 @@ bool isCaptured(cudaStream_t stream) {
     return status != cudaStreamCaptureStatusNone;
 }
 
-void throwIfInterrupted() {
-    if (faiss::InterruptCallback::is_interrupted()) {
-        FAISS_THROW_MSG("computation interrupted");
-    }
-}
-
 void waitInterruptibly(const std::function<bool()>& isDone) {
     const auto start = Clock::now();
     auto asked = start;

@@ -7,6 +7,8 @@
 
 #include <cuda_runtime_api.h>
 
+#include "faiss_bits/common/Interrupt.h"
+
 /// What waits for the GPU, and how. Not part of the API.
 namespace faiss_bits::gpu::detail {
 
@@ -19,9 +21,7 @@ bool isIdle(cudaStream_t stream);
 /// wait for the stream then, and no memory can be taken.
 bool isCaptured(cudaStream_t stream);
 
-/// Throws FaissException "computation interrupted" if faiss::InterruptCallback
-/// wants the call to end.
-void throwIfInterrupted();
+using faiss_bits::detail::throwIfInterrupted;
 
 /// Waits until isDone() says so. Asks faiss::InterruptCallback once, and again
 /// every 20 ms; throws what throwIfInterrupted does. Spins for a millisecond,

@@ -2,10 +2,10 @@
 
 #include <cmath>
 
-#include <faiss/impl/AuxIndexStructures.h>
 #include <faiss/impl/FaissAssert.h>
 
 #include "faiss_bits/common/FaissErrors.h"
+#include "faiss_bits/common/Interrupt.h"
 #include "faiss_bits/common/PlanLog.h"
 #include "faiss_bits/common/PlanText.h"
 
@@ -13,17 +13,10 @@ namespace faiss_bits {
 
 namespace {
 
-/// InterruptCallback::check, for calls from several threads at once.
-void throwIfInterrupted() {
-    if (faiss::InterruptCallback::is_interrupted()) {
-        FAISS_THROW_MSG("computation interrupted");
-    }
-}
-
 template <class Problem>
 void askForInterrupts(Problem& problem) {
     if (!problem.interrupt) {
-        problem.interrupt = throwIfInterrupted;
+        problem.interrupt = detail::throwIfInterrupted;
     }
 }
 

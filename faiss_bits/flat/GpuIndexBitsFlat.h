@@ -89,7 +89,7 @@ Centroids centroidsFor(
 ///          when memory is short. The index then is what it was before
 /// Threads  one call at a time per GpuResources, as in FAISS: the index's, and
 ///          those that a SearchParametersBitsFlat brings, with which threads
-///          search at the same time. Changes of the index come alone
+///          search at the same time. Calls that change the index run alone
 /// Source   Hanak 2023, 3.3, 4.1 and 5.4; Johnson et al. 2017, 5.1
 ///
 /// GpuIndexFlat::copyFrom is not virtual. Called through a pointer to the base

@@ -16,9 +16,9 @@ namespace faiss_bits::gpu {
 ///              use (2.1 d + 38 bytes a vector, by L2 d more for long ones,
 ///              docs/exact.md), until the vectors change; two where range
 ///              searches follow k-NN ones. Made by the first search of more
-///              than 16 queries, or by the fifth of fewer, if they are 4 or more
-///              or d >= 48. false: more than 16 queries make it anew
-///              in temporary memory, others go without. So with the boxes range
+///              than 16 queries, or by the fifth of fewer, if they are 4 or
+///              more or d >= 48. false: more than 16 queries make it anew in
+///              temporary memory, others go without. So with the boxes range
 ///              searches in up to 4 dimensions use (17 to 21 bytes a vector);
 ///              false: they go without. Default true
 ///

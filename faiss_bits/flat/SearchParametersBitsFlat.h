@@ -22,14 +22,14 @@ namespace faiss_bits::gpu {
 ///            A search for k neighbours refuses another value
 ///
 /// Threads    one call at a time for each resources object, that of the index
-///            too. Calls that change the index, or one of its fields, come
-///            alone: searches before them are done, on the device as well
+///            too. Calls that change the index, or one of its fields, run
+///            alone: searches before them have ended, on the device as well
 /// Result     the same bits, whatever the resources
 /// Stream     ordered on the stream of `resources`, and after the additions
 ///            that had returned before
 /// Memory     what the index keeps for all searches (GpuIndexBitsFlatConfig) is
-///            made once, by whoever needs it first; on resources that are not
-///            the index's it comes from cudaMalloc
+///            made once, by the first search that needs it; on resources other
+///            than the index's it comes from cudaMalloc
 /// Cost       as without; the first call on a device makes the streams, the
 ///            temporary memory (FAISS's default: 1.5 GiB) and the pinned memory
 ///            (256 MiB) of `resources`

@@ -34,7 +34,7 @@ struct IvfIndex;
 ///          formula that is written down, rounded once. docs/exact.md. There
 ///          are no tables of distances: useFloat16LookupTables,
 ///          usePrecomputedTables and useMMCodeDistance change no result and no
-///          time. With usePrecomputedTables FAISS makes its tables all the same
+///          time. With usePrecomputedTables FAISS still makes its tables
 /// Decoding the list's centroid and the codebook's component, added in float32
 ///          and rounded once: as reconstruct() of FAISS's CPU index
 /// Result   of the decoded vectors in the nprobe lists whose centroids are
@@ -96,9 +96,9 @@ class GpuIndexBitsIVFPQ : public faiss::gpu::GpuIndexIVFPQ {
                     faiss::gpu::GpuIndexIVFPQConfig());
 
     /// Replaces quantizer, lists and nprobe by those of a CPU index. The new
-    /// quantizer is a GpuIndexBitsFlat where theirs is an IndexFlat. What was
-    /// here stays until all is copied, and for good where that fails: there is
-    /// memory for both.
+    /// quantizer is a GpuIndexBitsFlat where theirs is an IndexFlat. The old
+    /// ones stay until all is copied, so that there must be memory for both;
+    /// if that fails they are kept.
     void copyFrom(const faiss::IndexIVFPQ* index);
 
     /// Makes a CPU index (not null) a copy of this one. Not with INDICES_IVF,

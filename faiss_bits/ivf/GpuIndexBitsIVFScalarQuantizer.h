@@ -95,9 +95,9 @@ class GpuIndexBitsIVFScalarQuantizer
                     faiss::gpu::GpuIndexIVFScalarQuantizerConfig());
 
     /// Replaces quantizer, lists and nprobe by those of a CPU index. The new
-    /// quantizer is a GpuIndexBitsFlat where theirs is an IndexFlat. What was
-    /// here stays until all is copied, and for good where that fails: there is
-    /// memory for both.
+    /// quantizer is a GpuIndexBitsFlat where theirs is an IndexFlat. The old
+    /// ones stay until all is copied, so that there must be memory for both;
+    /// if that fails they are kept.
     void copyFrom(const faiss::IndexIVFScalarQuantizer* index);
 
     /// Lists that a search looks at, 1 or more.

@@ -47,7 +47,8 @@ struct FusedIvfSearch;
 /// Errors   FaissException naming the argument and its value, std::bad_alloc
 ///          when memory is short
 /// Interrupts  a search asks faiss::InterruptCallback now and then and ends
-///          with FaissException, its outputs undefined, if that says so
+///          with FaissException, its outputs undefined, if that says so; a
+///          range search between some queries and the next
 /// Files    faiss::write_index writes what it writes for an IndexIVFFlat; what
 ///          faiss::read_index makes of the file is an IndexIVFFlat, of which
 ///          IndexFusedIVFFlat(index) or index_to_fused (FusedCloner.h) makes
@@ -79,8 +80,8 @@ class IndexFusedIVFFlat : public faiss::IndexIVFFlat {
     IndexFusedIVFFlat& operator=(const IndexFusedIVFFlat&) = delete;
 
 #ifndef SWIG
-    /// Takes lists and quantizer as they are, with whoever owns them. The index
-    /// is left without lists and quantizer, to be destroyed.
+    /// Takes lists and quantizer as they are, and who owns them. The index is
+    /// left without lists and quantizer, to be destroyed.
     explicit IndexFusedIVFFlat(faiss::IndexIVFFlat&& index);
 #endif
 
@@ -170,6 +171,13 @@ class IndexFusedIVFFlat : public faiss::IndexIVFFlat {
             float* distances,
             idx_t* labels,
             bool givePlaces) const;
+    /// range_search() of checked arguments, by FAISS; nothing interrupts it.
+    void rangeOf_(
+            const detail::FusedIvfSearch& search,
+            idx_t n,
+            const float* x,
+            float radius,
+            faiss::RangeSearchResult* result) const;
     /// In given lists.
     void searchLists_(
             const detail::FusedIvfSearch& search,

@@ -15,11 +15,12 @@
 #include <faiss/utils/utils.h>
 
 #include "faiss_bits/common/FaissErrors.h"
-#include "faiss_bits/common/RangeArguments.h"
+#include "faiss_bits/common/Interrupt.h"
 #include "faiss_bits/flat/FusedDistance.h"
 #include "faiss_bits/flat/IndexFusedFlat.h"
 #include "faiss_bits/ivf/AllowedPlaces.h"
 #include "faiss_bits/ivf/FaissLists.h"
+#include "faiss_bits/ivf/FusedIvfSearch.h"
 #include "faiss_bits/ivf/IndexFusedIVFFlat.h"
 #include "kernels/cpu/ivf/IvfKnn.h"
 
@@ -30,24 +31,10 @@ using detail::FusedIvfSearch;
 using detail::requireCount;
 using detail::requireNotNull;
 
-/// What a search is asked for.
-struct detail::FusedIvfSearch {
-    idx_t n = 0, k = 0, nprobe = 0;
-    idx_t mostCodes = 0; ///< 0: all
-    const faiss::IDSelector* sel = nullptr;
-    const faiss::SearchParameters* quantizerParams = nullptr;
-};
-
 namespace {
 
 /// Numbers of lists that are found at a time: 12 bytes each.
 constexpr idx_t kMostProbes = idx_t(1) << 23;
-
-void throwIfInterrupted() {
-    if (faiss::InterruptCallback::is_interrupted()) {
-        FAISS_THROW_MSG("computation interrupted");
-    }
-}
 
 /// Throws for what would have to be ignored.
 void requireParams(const faiss::SearchParameters& params) {
@@ -234,14 +221,12 @@ void IndexFusedIVFFlat::searchAll_(
     }
 }
 
-void IndexFusedIVFFlat::range_search(
+void IndexFusedIVFFlat::rangeOf_(
+        const FusedIvfSearch& search,
         idx_t n,
         const float* x,
         float radius,
-        faiss::RangeSearchResult* result,
-        const faiss::SearchParameters* params) const {
-    detail::requireRange(n, x, radius, result);
-    const FusedIvfSearch search = searchOf_(n, 1, params);
+        faiss::RangeSearchResult* result) const {
     const double start = faiss::getmillisecs();
     std::vector<idx_t> lists(size_t(n) * search.nprobe);
     std::vector<float> distances(lists.size());
@@ -343,7 +328,7 @@ void IndexFusedIVFFlat::searchLists_(
     problem.outIds = labels;
     problem.givePlaces = givePlaces;
     problem.stats = &stats;
-    problem.interrupt = throwIfInterrupted;
+    problem.interrupt = detail::throwIfInterrupted;
     detail::withFaissErrors([&] { cpu::runIvfKnn(problem); });
     counters_.add(stats);
     if (ivfStats) {

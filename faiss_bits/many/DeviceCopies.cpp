@@ -6,6 +6,7 @@
 
 #include "faiss_bits/flat/GpuIndexBitsFlat.h"
 #include "faiss_bits/many/PeerAccess.h"
+#include "faiss_bits/many/PeerCopy.h"
 #include "kernels/common/CudaCheck.h"
 
 namespace faiss_bits::gpu::detail {
@@ -95,7 +96,11 @@ void DeviceCopies::fetch(
     Path& path = path_(to, from);
     if (path.direct) {
         ready.holdUpUnlessDone(targetStream);
-        copyStraight_(path, target, targetStream, source, bytes);
+        if (canCopyByKernel(target, source, bytes) && canUse(source)) {
+            copyByKernel(target, source, bytes, targetStream);
+        } else {
+            copyStraight_(path, target, targetStream, source, bytes);
+        }
         return;
     }
     ready.holdUp(helper);

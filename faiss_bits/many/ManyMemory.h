@@ -41,6 +41,14 @@ struct StreamMark {
         event = takeEvent();
         event->record(on);
     }
+    /// The same, or nothing where all of it is done by now: then nobody has to
+    /// wait, and no thread of another device has to ask this one, which is busy
+    /// with the launches of its own.
+    void recordUnlessIdle(cudaStream_t on) {
+        if (!isIdle(on)) {
+            record(on);
+        }
+    }
     void holdUp(cudaStream_t other) const {
         if (event && other != stream) {
             event->holdUp(other);

@@ -45,6 +45,11 @@ double secondsOfCopies(
 /// next one is searched.
 int piecesHome(idx_t rows, const CallArrays& arrays);
 
+/// Where piece `piece` of so many begins; of number `pieces`: the end. The last
+/// one, whose way home nothing hides, has the fewest queries that are worth a
+/// search.
+idx_t pieceBegin(idx_t rows, int pieces, int piece);
+
 /// Where the slices of groups begin, and the end. A call begins for the times
 /// of the set, if all arrays lie on the device.
 ///

@@ -56,7 +56,7 @@ ShardBatch::ShardBatch(
 
 void ShardBatch::run() {
     // Before anyone searches on the stream: other devices wait for no search.
-    start_.record(home_.stream);
+    start_.recordUnlessIdle(home_.stream);
     try {
         prepareHome_();
         if (!set_.isFlat()) {

@@ -99,7 +99,8 @@ std::vector<idx_t> groupSlices(
         idx_t rows,
         const std::vector<int>& partsOfGroups,
         const std::vector<idx_t>& lateRows,
-        const std::vector<double>& speeds) {
+        const std::vector<double>& speeds,
+        idx_t tile) {
     const idx_t groups = idx_t(partsOfGroups.size());
     const int parts =
             std::accumulate(partsOfGroups.begin(), partsOfGroups.end(), 0);
@@ -111,6 +112,7 @@ std::vector<idx_t> groupSlices(
                 sliceBegin(rows, parts, before));
         before += ofGroup;
     }
+    const std::vector<idx_t> even = sizes;
     if (!speeds.empty()) {
         double all = 0;
         for (idx_t group = 0; group < groups; ++group) {
@@ -136,6 +138,14 @@ std::vector<idx_t> groupSlices(
                 most);
         sizes[group] -= given;
         sizes[0] += given;
+    }
+    for (idx_t group = 1; group < groups; ++group) {
+        const idx_t whole = (even[group] + tile / 2) / tile * tile;
+        const idx_t moved = (sizes[group] - even[group]) / tile * tile;
+        const idx_t most = (sizes[0] + sizes[group]) / tile * tile;
+        const idx_t size = std::clamp<idx_t>(whole + moved, 0, most);
+        sizes[0] += sizes[group] - size;
+        sizes[group] = size;
     }
     std::vector<idx_t> begins = {0};
     for (idx_t size : sizes) {

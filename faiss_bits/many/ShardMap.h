@@ -102,11 +102,15 @@ inline idx_t sliceBegin(idx_t rows, int slices, int slice) {
 /// lateRows  of groups: what each would search in the time that it begins later
 ///           than the first, by which it has to get the queries; empty: none
 /// speeds    of groups: slices are as long as these are great; empty: all alike
+/// tile      slices but the first have a multiple of so many rows: the nearest
+///           of even slices, and whole tiles of what they differ by, as a search
+///           takes as long for a part of a tile as for a whole one
 std::vector<idx_t> groupSlices(
         idx_t rows,
         const std::vector<int>& partsOfGroups,
         const std::vector<idx_t>& lateRows = {},
-        const std::vector<double>& speeds = {});
+        const std::vector<double>& speeds = {},
+        idx_t tile = 1);
 
 /// Results that a shard of n of `total` vectors is asked for at first: as many
 /// of the k best as it will have in nearly every query if vectors are dealt out

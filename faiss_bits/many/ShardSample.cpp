@@ -7,6 +7,8 @@
 #include "faiss_bits/many/ShardBatch.h"
 #include "faiss_bits/many/ShardSet.h"
 #include "kernels/device/Hash.h"
+#include "kernels/knn/fused/FusedKnn.h"
+#include "kernels/knn/fused/FusedLists.h"
 #include "kernels/many/RowLimits.h"
 
 namespace faiss_bits::gpu::detail {
@@ -42,6 +44,35 @@ std::vector<float> draw(const ShardSet& set, int d, idx_t total) {
     return vectors;
 }
 
+/// Whether shards that find limits of their own are scanned in 8 bits, which
+/// those with limits that are given are not: that gains more than a sample for
+/// all. Where devices have several shards the samples of these would add up.
+bool scansInBytes(
+        const ShardSet& set,
+        const std::vector<idx_t>& sizes,
+        idx_t n,
+        idx_t k) {
+    const GpuIndexBitsFlat& first = *set.flat[0];
+    if (first.metric_type != faiss::METRIC_L2 || !set.config.keepSearchImage ||
+        set.devices.groups().size() != sizes.size()) {
+        return false;
+    }
+    constexpr size_t kScratch = size_t(512) << 20;
+    const float there = 0; // only asked for
+    FlatKnnProblem p;
+    p.metric = Metric::L2;
+    p.numVectors = std::ranges::min(sizes);
+    p.numQueries = n;
+    p.d = first.d;
+    p.k = int(std::min(k, p.numVectors));
+    p.vectorNorms = p.greatestNorm = &there;
+    p.searchImage = &there;
+    p.imageHasBytes = true;
+    p.device = deviceTraits(set.devices[0].device);
+    const auto plan = planFused(p, kScratch);
+    return plan && expectsBytes(*plan, p);
+}
+
 } // namespace
 
 bool ShardSample::isReadyFor(const ShardSet& set, idx_t n, idx_t k) {
@@ -51,6 +82,9 @@ bool ShardSample::isReadyFor(const ShardSet& set, idx_t n, idx_t k) {
     }
     if (!gainsBySample(sizes, int(set.devices.groups().size()), n, k)) {
         return false; // before one is made that would be of no use
+    }
+    if (scansInBytes(set, sizes, n, k)) {
+        return false;
     }
     const idx_t total = std::accumulate(sizes.begin(), sizes.end(), idx_t(0));
     const bool isOld = total > made_.total + made_.total / 8;

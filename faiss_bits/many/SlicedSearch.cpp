@@ -52,7 +52,7 @@ SlicedSearch::SlicedSearch(
 
 void SlicedSearch::run() {
     if (!isOnHost_) {
-        start_.record(home_.stream);
+        start_.recordUnlessIdle(home_.stream);
     }
     std::vector<int> lanes;
     for (int group = 0; group < int(memory_.size()); ++group) {
@@ -244,8 +244,8 @@ void SlicedSearch::searchAway_(int group, int part, idx_t first, idx_t rows) {
         sending_[group] = stream;
     }
     for (int i = 0; i < pieces && !stop_; ++i) {
-        const idx_t at = sliceBegin(rows, pieces, i);
-        const idx_t count = sliceBegin(rows, pieces, i + 1) - at;
+        const idx_t at = pieceBegin(rows, pieces, i);
+        const idx_t count = pieceBegin(rows, pieces, i + 1) - at;
         const auto from = [&](const CallArray& array, char* here) {
             return here ? here + at * array.rowBytes : nullptr;
         };

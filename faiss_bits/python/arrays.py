@@ -223,7 +223,25 @@ def real_number(value, name):
             return float(value)
     except (TypeError, ValueError):
         pass
+    except OverflowError:
+        # Its digits may be more than Python turns into text.
+        raise ValueError(f"{name} is a whole number beyond float64") from None
     raise TypeError(f"{name} = {value!r} is not a number")
+
+
+_MOST_FLOAT32 = float(np.finfo(np.float32).max)
+
+
+def float32_number(value, name):
+    """`value` as a float that float32 has room for: infinity and NaN too, but
+    none between its greatest number and infinity."""
+    value = real_number(value, name)
+    if _MOST_FLOAT32 < abs(value) < float("inf"):
+        raise ValueError(
+            f"{name} = {value} is beyond float32, whose greatest number is "
+            f"{_MOST_FLOAT32}"
+        )
+    return value
 
 
 def check_numbers(x, name):

@@ -10,7 +10,7 @@ import numpy as np
 from faiss import class_wrappers as faiss_wrappers
 
 from . import torch_methods
-from .arrays import check_numbers, output, real_number, whole_number
+from .arrays import check_numbers, float32_number, output, whole_number
 from .devices import is_provider, require_gpu
 from .range_methods import wrap_ivf_range_search, wrap_range_search
 from .search_modes import by_name
@@ -310,7 +310,7 @@ def _checked(numpy_method):
         if is_tensor(x):
             raise TypeError("x is a torch tensor; pass x.numpy()")
         _check_numpy("range_search", self, x, params=params)
-        thresh = real_number(thresh, "thresh")
+        thresh = float32_number(thresh, "thresh")
         return numpy_method(self, x, thresh, params=params, **kwargs)
 
     replacement._checks_numpy = True

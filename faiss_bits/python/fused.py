@@ -7,10 +7,10 @@ import numpy as np
 
 from .arrays import (
     as_matrix,
+    float32_number,
     id_list,
     output,
     pointer,
-    real_number,
     whole_number,
 )
 from .backends import is_metric
@@ -42,9 +42,10 @@ def check_metric(metric, metric_arg):
 
 def check_metric_arg(metric, metric_arg):
     """The argument of a metric as a float; ValueError where it has none."""
-    metric_arg = real_number(metric_arg, "metric_arg")
+    metric_arg = float32_number(metric_arg, "metric_arg")
     if metric == faiss.METRIC_Lp:
-        if not (metric_arg > 0 and math.isfinite(metric_arg)):
+        # What becomes 0 in float32, too.
+        if not (np.float32(metric_arg) > 0 and math.isfinite(metric_arg)):
             raise ValueError(
                 f"metric_arg = {metric_arg}: the p of METRIC_Lp must be a "
                 "number above 0"

@@ -72,7 +72,8 @@ def wrap_choice(the_class):
     target       instruction set, one of swigfaiss_bits.fusedTargets(); "": the
                  best that runs here
     arithmetic   what finds the candidates of a certified search: "auto",
-                 "components" or "int16"; "bytes": none, all pairs are computed
+                 "components" or "int16"; "bytes", "doubles": none, all pairs are
+                 computed
     """
 
 

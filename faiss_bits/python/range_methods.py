@@ -6,6 +6,7 @@ import functools
 import faiss
 import numpy as np
 
+from .arrays import float32_number
 from .compiled import swigfaiss_bits
 from .devices import place_of
 from .ranges import like, limit, number, tensors_of
@@ -35,7 +36,7 @@ def _wrap(the_class, with_limit, doc):
     # FAISS's replace_method() goes by the name, which wraps() keeps.
     @functools.wraps(numpy_method)
     def index_range_search(self, x, thresh, *, params=None, max_results=None):
-        thresh = number(thresh, "thresh")
+        thresh = float32_number(number(thresh, "thresh"), "thresh")
         params = with_limit(params, limit(max_results))
         if not is_tensor(x):
             return numpy_method(self, x, thresh, params=params)

@@ -11,6 +11,7 @@ from .arrays import (
     address,
     as_matrix,
     check_same_kind,
+    float32_number,
     in_one_type,
     real_number,
     whole_number,
@@ -157,6 +158,8 @@ def range_search(
     if queries.dtype != vectors.dtype:
         raise TypeError(f"xq is {queries.dtype}, xb is {vectors.dtype}")
     radius = number(radius, "radius")
+    if type_name(queries.dtype) != "float64":
+        radius = float32_number(radius, "radius")
     most = limit(max_results)
     metric_arg = fused.check_metric_arg(metric, metric_arg)
     device = whole_number(device, "device", -1)

@@ -33,9 +33,9 @@ struct RangeRun {
     size_t size = 0;
 };
 
-/// A result for whoever copies it elsewhere: range_search of our indexes leaves
-/// it the pieces as they came, where a RangeSearchResult gets a copy of all in
-/// one array each. Of other indexes it is as any.
+/// A result for callers that copy it elsewhere: range_search of our indexes
+/// leaves it the pieces as they came, where a RangeSearchResult gets a copy of
+/// all in one array each. Of other indexes it is as any.
 class RangePieces : public faiss::RangeSearchResult {
    public:
     explicit RangePieces(size_t n) : faiss::RangeSearchResult(n) {}

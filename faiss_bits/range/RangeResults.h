@@ -68,10 +68,10 @@ class RangeResults {
 };
 
 /// Brings parts to the host, where 4 MiB and more are expected in all when the
-/// search has ended: their places in the result are known then, and they are written once. Until
-/// then they take memory of the device, 4 GiB and a quarter of what is free at
-/// most; what is beyond goes to the host at once. Asks faiss::InterruptCallback
-/// for every part.
+/// search has ended: their places in the result are known then, and they are
+/// written once. Until then they take memory of the device, 4 GiB and a quarter
+/// of what is free at most; what is beyond goes to the host at once. Asks
+/// faiss::InterruptCallback for every part.
 class HostRangeSink : public RangeSink {
    public:
     /// They must outlive it.

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "kernels/common/Error.h"
+#include "kernels/cpu/CertifiedPacked.h"
 
 namespace faiss_bits::cpu {
 
@@ -80,12 +81,8 @@ bool isForBytes(
     // Less leaves too much of a step empty.
     constexpr int kLeastDepth = 48;
     const Arithmetic wanted = problem.choice.arithmetic;
-    const bool isKnown = std::is_same_v<T, float> &&
-            problem.mode != SearchMode::Plain &&
-            problem.choice.variant != Variant::Direct &&
-            (setup.metric == KernelMetric::L2 ||
-             setup.metric == KernelMetric::Product) &&
-            setup.depth <= kMostByteDepth;
+    const bool isKnown =
+            isCertifiedPacked(setup, problem) && setup.depth <= kMostByteDepth;
     // Asked last, and not where the answer does not matter: the system has to
     // be asked for these instructions, and the process keeps what it gives.
     const auto hasKernels = [&] { return bool(byteKernelsFor(setup.target)); };

@@ -5,8 +5,12 @@
 #include <hwy/highway.h>
 
 #include <algorithm>
+#include <bit>
+#include <type_traits>
+#include <vector>
 
 #include "kernels/cpu/Canonical-inl.h"
+#include "kernels/cpu/CanonicalProducts-inl.h"
 #include "kernels/cpu/Loops-inl.h"
 
 #if defined(FAISS_BITS_KERNELS_CPU_CANONICALTILES_INL_H_) == \
@@ -199,18 +203,28 @@ void sumQuerySquares(const double* panels, int rows, int depth, double* to) {
     }
 }
 
-/// Is any value under the filter? One that equals it comes too late, and where
-/// most vectors are alike there are many.
+/// Is any value of some rows under its filter? One that equals it comes too
+/// late, and where most vectors are alike there are many.
 template <class T>
-HWY_INLINE bool isUnder(T filter, const T* values) {
+HWY_INLINE bool anyUnder(
+        const Sink<T>& sink,
+        idx_t firstRow,
+        int rows,
+        const T* values) {
     const hn::ScalableTag<T> d;
-    const auto limit = hn::Set(d, filter);
-    auto any = hn::Lt(hn::Load(d, values), limit);
-    for (int v = 1; v < kTileWidth; ++v) {
-        any = hn::Or(
-                any, hn::Lt(hn::Load(d, values + v * lanesOf<T>()), limit));
+    for (int row = 0; row < rows; ++row) {
+        const auto limit = hn::Set(d, sink.filter[firstRow + row]);
+        auto any = hn::Lt(hn::Load(d, values), limit);
+        for (int v = 1; v < kTileWidth; ++v) {
+            any = hn::Or(
+                    any, hn::Lt(hn::Load(d, values + v * lanesOf<T>()), limit));
+        }
+        if (!hn::AllFalse(d, any)) {
+            return true;
+        }
+        values += tileVectors<T>();
     }
-    return !hn::AllFalse(d, any);
+    return false;
 }
 
 template <KernelMetric kMetric, class T>
@@ -222,6 +236,8 @@ void runCanonicalTiles(const TileJob<T>& job) {
     constexpr int kRows = canonicalRows();
     constexpr int kVecs = kWidth / slotLanes();
     constexpr bool kIsCosine = kMetric == KernelMetric::Cosine;
+    constexpr bool kTriesProducts = triesProducts<kMetric, T>();
+    constexpr bool kIsProduct = kMetric == KernelMetric::Product;
     static_assert(kTile % kRows == 0);
     const CanonicalPowers power(double(job.power));
     Sink<T>& sink = *job.sink;
@@ -234,11 +250,32 @@ void runCanonicalTiles(const TileJob<T>& job) {
     if (kIsCosine) {
         sumQuerySquares<T>(
                 queries.get(), job.rows, job.depth, querySquares.get());
+    } else if (kTriesProducts) {
+        for (int i = 0; i < queryPanels; ++i) {
+            sumPanelSquares<kTile>(
+                    queries.get() + idx_t(i) * job.depth * kTile,
+                    job.depth,
+                    querySquares.get() + i * kTile);
+        }
     }
     AlignedBuffer<double> panel(idx_t(job.depth) * kWidth);
     const SlotVec share = hn::Set(d, fusedShare(job.depth));
+    const double productShare = fusedProductShare(job.depth);
+    std::vector<DoubleTerms> queryTerms;
+    for (int row = 0; kTriesProducts && row < queryPanels * kTile; ++row) {
+        queryTerms.emplace_back(
+                querySquares.get()[row], productShare, kIsProduct);
+    }
+    // Of products: the queries, for L2 times two.
+    AlignedBuffer<double> factors(kTriesProducts ? queryValues : 0);
+    for (idx_t i = 0; kTriesProducts && i < queryValues; ++i) {
+        factors.get()[i] = (kIsProduct ? 1 : 2) * queries.get()[i];
+    }
+    HWY_ALIGN double lows[kWidth], errors[kWidth];
     // An eighth of all: beyond, to try them is not worth it.
     idx_t fusedLeft = 16 + job.rows * job.columns / (8 * slotLanes());
+    idx_t productsLeft = kTriesProducts ? fusedLeft : 0;
+    bool force = anyTakesAll(sink, job.firstRow, job.rows);
     // Of a tile, for all rows of a panel.
     HWY_ALIGN T values[kTile * kWidth];
     for (idx_t begin = 0; begin < job.columns; begin += kWidth) {
@@ -254,6 +291,15 @@ void runCanonicalTiles(const TileJob<T>& job) {
                 squares[v] = own[0];
             }
         }
+        if (productsLeft > 0) {
+            panelTerms<kWidth>(
+                    panel.get(),
+                    job.depth,
+                    productShare,
+                    kIsProduct,
+                    lows,
+                    errors);
+        }
         for (int i = 0; i < queryPanels; ++i) {
             const int rows = std::min(kTile, job.rows - i * kTile);
             const double* ofPanel =
@@ -268,7 +314,33 @@ void runCanonicalTiles(const TileJob<T>& job) {
                 computeCanonical<kMetric, decltype(count)::value>(
                         part, power, values + row * kWidth + v * slotLanes());
             };
-            if (triesFused<kMetric, T>() && fusedLeft > 0) {
+            bool done = false;
+            if constexpr (kTriesProducts) {
+                constexpr int kRowsOfProducts = productRows();
+                static_assert(kTile % kRowsOfProducts == 0);
+                done = productsLeft > 0;
+                for (int row = 0; done && row < rows; row += kRowsOfProducts) {
+                    uint32_t inDoubt = keysOfProducts<kRowsOfProducts, kVecs>(
+                            factors.get() + idx_t(i) * job.depth * kTile + row,
+                            kTile,
+                            queryTerms.data() + i * kTile + row,
+                            {panel.get(), lows, errors, job.depth},
+                            values + row * kWidth);
+                    for (; inDoubt; inDoubt &= inDoubt - 1) {
+                        const int of = row + std::countr_zero(inDoubt);
+                        if (of >= rows) {
+                            break; // rows that are not there
+                        }
+                        for (int v = 0; v < kVecs; ++v) {
+                            compute(std::integral_constant<int, 1>(), of, v);
+                        }
+                        productsLeft -= kVecs;
+                    }
+                }
+            }
+            if (done) {
+                // All of the tile is known.
+            } else if (triesFused<kMetric, T>() && fusedLeft > 0) {
                 constexpr int kFused = HWY_TARGET == HWY_AVX2 ? 2 : 3;
                 static_assert(kTile % kFused == 0 || !HWY_NATIVE_FMA);
                 for (int row = 0; row < rows; row += kFused) {
@@ -307,17 +379,20 @@ void runCanonicalTiles(const TileJob<T>& job) {
                     }
                 }
             }
-            for (int row = 0; row < rows; ++row) {
-                const TileRow<T> tile = {
-                        values + row * kWidth,
-                        job.firstId + begin,
-                        int(std::min<idx_t>(kWidth, job.columns - begin))};
-                const idx_t to = job.firstRow + i * kTile + row;
-                if (takesAll(sink, to) ||
-                    isUnder(sink.filter[to], tile.values)) {
-                    emitRow(sink, to, tile);
-                }
+            const idx_t firstRow = job.firstRow + i * kTile;
+            if (force || anyUnder(sink, firstRow, rows, values)) {
+                emitTile<T>(
+                        sink,
+                        firstRow,
+                        rows,
+                        {values,
+                         job.firstId + begin,
+                         int(std::min<idx_t>(kWidth, job.columns - begin))},
+                        force);
             }
+        }
+        if (force) {
+            force = anyTakesAll(sink, job.firstRow, job.rows);
         }
     }
 }

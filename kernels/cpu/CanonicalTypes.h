@@ -59,6 +59,10 @@ struct CanonicalKernels {
     /// As MetricKernels::runTiles, of panels packed as for Squares; a depth
     /// block is the whole depth.
     void (*runTiles)(const TileJob<T>&) = nullptr;
+    /// True if a pair by runTiles is much less work than one by `rescore`:
+    /// products by the widest vectors, for which packed components are widened
+    /// once. Where conversions are slow, as on Intel's processors.
+    bool prefersAllPairs = false;
 };
 
 /// The kernels compiled for a target; those of L2 and Squares are the same.

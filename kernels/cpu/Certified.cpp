@@ -6,7 +6,7 @@
 #include <type_traits>
 #include <vector>
 
-#include "kernels/cpu/Bytes.h"
+#include "kernels/cpu/AllPairs.h"
 #include "kernels/cpu/ErrorBound.h"
 #include "kernels/cpu/Int16.h"
 #include "kernels/cpu/KernelTable.h"
@@ -32,8 +32,9 @@ class CertifiedSearch {
     void run() {
         left_.resize(setup_.numQueries);
         std::iota(left_.begin(), left_.end(), idx_t(0));
-        if (isForBytes(setup_, problem_, k_, false)) {
-            scan(true);
+        const AllPairs way = allPairsFor(setup_, problem_, k_, false);
+        if (way != AllPairs::None) {
+            scan(way);
             if (problem_.stats) {
                 problem_.stats->certified += setup_.numQueries;
             }
@@ -51,7 +52,7 @@ class CertifiedSearch {
             runCandidates(KernelMetric::Squares, false);
         }
         const idx_t repeated = setup_.numQueries - certified;
-        scan(false);
+        scan(AllPairs::None);
         if (problem_.stats) {
             problem_.stats->certified += certified;
             problem_.stats->repeated += repeated;
@@ -171,17 +172,18 @@ class CertifiedSearch {
         return certifier.direct;
     }
 
-    /// Canonical distances of all vectors, for the queries that are left.
-    void scan(bool byBytes) {
+    /// Canonical distances of all vectors, for the queries that are left; None:
+    /// as the last resort.
+    void scan(AllPairs way) {
         if (left_.empty()) {
             return;
         }
         const std::vector<idx_t> rows = rowsLeft();
         Setup<T> setup = setup_.forQueries(rows);
         KnnProblem<T> problem = problem_;
-        if (byBytes) {
+        if (way != AllPairs::None) {
             if constexpr (std::is_same_v<T, float>) {
-                sweepByBytes(setup);
+                sweepAllPairs(setup, way);
             }
         } else {
             // Packed as they are, without terms; the kernels know the metric.

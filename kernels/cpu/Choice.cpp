@@ -14,7 +14,8 @@ constexpr const char* kArithmeticNames[] = {
         "auto",
         "components",
         "int16",
-        "bytes"};
+        "bytes",
+        "doubles"};
 
 template <size_t kCount>
 const char* nameAt(const char* const (&names)[kCount], size_t number) {

@@ -37,9 +37,12 @@ enum class Arithmetic : uint8_t {
     /// on bytes (AMX), where k is a large part of n. L2 and inner product of
     /// float32, not Direct, on processors that have them.
     Bytes,
+    /// The same by float64 products, on any processor: where vectors are short
+    /// and k is a large part of n.
+    Doubles,
 };
 
-/// "auto", "components", "int16", "bytes".
+/// "auto", "components", "int16", "bytes", "doubles".
 const char* nameOf(Arithmetic arithmetic);
 /// The reverse. Throws Error for a name that it does not know.
 Arithmetic arithmeticOf(const std::string& name);

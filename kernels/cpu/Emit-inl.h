@@ -322,7 +322,7 @@ void emitToHeap(Sink<T>& sink, idx_t row, const TileRow<T>& tile) {
 }
 
 template <class T>
-void emitToStore(Sink<T>& sink, idx_t row, const TileRow<T>& tile) {
+HWY_INLINE void emitToStore(Sink<T>& sink, idx_t row, const TileRow<T>& tile) {
     const hn::ScalableTag<T> d;
     constexpr int kLanes = lanesOf<T>();
     const auto queryTerm = hn::Set(d, sink.queryTerm[row]);

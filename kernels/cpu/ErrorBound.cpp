@@ -62,6 +62,7 @@ ErrorBound<T>::ErrorBound(const Setup<T>& setup, bool direct)
     canonical_ = 2 * gammaOf(m + 8, kWideUnit);
     if (metric_ == KernelMetric::Power) {
         canonical_ += 0x1p-40; // of canonical::Power
+        power_ = power;
     }
     // A thousandth for the roundings of the bound itself.
     relative_ = 1.001 * (gammaOf(m, kUnit) + canonical_);
@@ -101,6 +102,10 @@ double ErrorBound<T>::boundOf(double key, const CanonicalQuery& query) const {
         return kInfinity;
     }
     const double exact = key + std::abs(key) * canonical_ + underflow_;
+    // Roots of differences are small where these are beyond T.
+    if (power_ < 1 && !(exact < std::pow(kRoom, power_))) {
+        return kInfinity;
+    }
     double error = relative_ * std::abs(exact);
     if (isExpanded_) {
         const double length =

@@ -33,6 +33,7 @@ class ErrorBound {
     double relative_;  ///< of sums without cancellation
     double canonical_; ///< of the canonical distance, its rounding included
     double underflow_; ///< absolute
+    double power_ = 1; ///< of differences, where it is none of a square
     double largestLength_ = 0, largestComponent_ = 0;
     bool lengthsInRange_ = true;
     bool byInt16_ = false;

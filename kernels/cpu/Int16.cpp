@@ -1,8 +1,7 @@
 #include "kernels/cpu/Int16.h"
 
-#include <type_traits>
-
 #include "kernels/common/Error.h"
+#include "kernels/cpu/CertifiedPacked.h"
 
 namespace faiss_bits::cpu {
 
@@ -20,11 +19,7 @@ bool isForInt16(const Setup<T>& setup, const Problem<T>& problem) {
     constexpr idx_t kLeastQueries = 64, kLeastProducts = 3072;
     constexpr int kLeastDepth = 16;
     const Arithmetic wanted = problem.choice.arithmetic;
-    const bool isKnown = std::is_same_v<T, float> &&
-            problem.mode != SearchMode::Plain &&
-            problem.choice.variant != Variant::Direct &&
-            (setup.metric == KernelMetric::L2 ||
-             setup.metric == KernelMetric::Product) &&
+    const bool isKnown = isCertifiedPacked(setup, problem) &&
             setup.depth <= kMostDepth && int16KernelsFor(setup.target);
     BITS_THROW_IF_NOT_FMT(
             isKnown || wanted != Arithmetic::Int16,

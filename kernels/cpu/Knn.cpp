@@ -4,7 +4,7 @@
 #include <type_traits>
 
 #include "kernels/common/Error.h"
-#include "kernels/cpu/Bytes.h"
+#include "kernels/cpu/AllPairs.h"
 #include "kernels/cpu/Certified.h"
 #include "kernels/cpu/Int16.h"
 #include "kernels/cpu/Run.h"
@@ -34,7 +34,7 @@ void runKnn(const KnnProblem<T>& problem) {
     if (problem.choice.arithmetic != Arithmetic::Auto) {
         // These throw where they are forced and cannot run, whatever follows.
         isForInt16(setup, problem);
-        isForBytes(setup, problem, problem.k, true);
+        allPairsFor(setup, problem, problem.k, true);
     }
     if (problem.mode != SearchMode::Plain) {
         runCertified(problem, setup);
@@ -46,17 +46,17 @@ void runKnn(const KnnProblem<T>& problem) {
 template <class T>
 Plan planKnn(const KnnProblem<T>& problem) {
     Setup<T> setup = checkKnn(problem, true);
-    const bool byBytes = isForBytes(
+    const AllPairs way = allPairsFor(
             setup, problem, std::min(problem.k, setup.numVectors), true);
-    const bool byInt16 = !byBytes && isForInt16(setup, problem);
+    const bool isAllPairs = way != AllPairs::None;
+    const bool byInt16 = !isAllPairs && isForInt16(setup, problem);
     if constexpr (std::is_same_v<T, float>) {
-        if (byBytes) {
-            sweepByBytes(setup);
-        } else if (byInt16) {
+        sweepAllPairs(setup, way);
+        if (byInt16) {
             sweepByInt16(setup);
         }
     }
-    const idx_t k = problem.mode != SearchMode::Plain && !byBytes
+    const idx_t k = problem.mode != SearchMode::Plain && !isAllPairs
             ? withMargin(
                       problem.k,
                       {setup.metric, setup.depth, setup.numVectors, byInt16})

@@ -62,6 +62,13 @@ HWY_NOINLINE void emitTile(
         tile.valid == tileVectors<T>()) {
         return emitTileToBuffers(sink, firstRow, rows, tile);
     }
+    if (sink.kind == SinkKind::Store) {
+        for (int i = 0; i < rows; ++i) {
+            emitToStore(sink, firstRow + i, tile);
+            tile.values += tileVectors<T>();
+        }
+        return;
+    }
     for (int i = 0; i < rows; ++i) {
         const idx_t row = firstRow + i;
         if (takesAll(sink, row) ||

@@ -10,9 +10,10 @@ std::string toString(const Plan& plan) {
             "%d "
             "batch=%lld scratch=%.1f MB predicted=%.3g ms",
             nameOf(plan.variant),
-            plan.byInt16           ? " int16"
-                    : plan.byBytes ? " bytes"
-                                   : "",
+            plan.byInt16             ? " int16"
+                    : plan.byBytes   ? " bytes"
+                    : plan.byDoubles ? " doubles"
+                                     : "",
             plan.target.c_str(),
             plan.threads,
             plan.acrossVectors ? "vectors" : "queries",

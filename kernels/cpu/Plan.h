@@ -15,6 +15,7 @@ struct Plan {
     Variant variant = Variant::Auto; ///< never Auto when planned
     bool byInt16 = false;       ///< candidates are found by Arithmetic::Int16
     bool byBytes = false;       ///< no candidates: Arithmetic::Bytes
+    bool byDoubles = false;     ///< no candidates: Arithmetic::Doubles
     int queryBlock = 0,         ///< m_c, as in Choice
             vectorBlock = 0,    ///< n_c
             depthBlock = 0;     ///< d_c

@@ -15,7 +15,8 @@ RangeResult<T> runRange(const Problem<T>& problem, T radius) {
     const Setup<T> setup = checkProblem(problem, false);
     BITS_THROW_IF_NOT_FMT(
             problem.choice.arithmetic != Arithmetic::Int16 &&
-                    problem.choice.arithmetic != Arithmetic::Bytes,
+                    problem.choice.arithmetic != Arithmetic::Bytes &&
+                    problem.choice.arithmetic != Arithmetic::Doubles,
             "choice.arithmetic = %s is not for a range search",
             nameOf(problem.choice.arithmetic));
     const Plan plan = planSearch(setup, problem, 0, false);

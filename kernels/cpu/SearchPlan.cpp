@@ -297,7 +297,8 @@ Plan planSearch(
 
     Plan base;
     base.byInt16 = shape.byInt16;
-    base.byBytes = shape.panelValues > 0;
+    base.byDoubles = setup.byDoubles;
+    base.byBytes = shape.panelValues > 0 && !base.byDoubles;
     base.target = nameOfTarget(setup.target);
     base.tileQueries = setup.common.tileQueries;
     base.tileVectors = setup.common.tileVectors;

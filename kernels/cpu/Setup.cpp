@@ -102,7 +102,7 @@ Setup<T> checkProblem(const Problem<T>& p, bool shapeOnly) {
     const int arithmetic = int(p.choice.arithmetic);
     BITS_THROW_IF_NOT_FMT(
             arithmetic >= int(Arithmetic::Auto) &&
-                    arithmetic <= int(Arithmetic::Bytes),
+                    arithmetic <= int(Arithmetic::Doubles),
             "choice.arithmetic = %d is no arithmetic",
             arithmetic);
     Setup<T> setup;

@@ -27,6 +27,7 @@ struct Setup {
     Int16Kernels int16; ///< if any: those that sweeps are made of
     int panelValues =
             0; ///< of a packed row, if not `depth` or those of `int16`
+    bool byDoubles = false; ///< kernels are those of AllPairs::Doubles
     std::vector<idx_t>
             sortedIds; ///< behind vectors.ids, if the caller's are not
     const std::function<void()>* interrupt = nullptr;
@@ -54,6 +55,7 @@ struct Setup {
         other.kernels = kernels;
         other.int16 = int16;
         other.panelValues = panelValues;
+        other.byDoubles = byDoubles;
         other.interrupt = interrupt;
         other.lengths = lengths;
         return other;

@@ -105,6 +105,15 @@ def test_efficiency_of_shards_and_replicas():
     assert times.strong(odd) is None and times.weak(odd) is None
 
 
+def test_weak_share_is_of_what_was_timed_in_turns():
+    times = many_table.Times({"rows": [
+        ivf(10.0), ivf(10.5, 2, q=2048, share_ms=10.2),
+        ivf(12.0, 2, n=1 << 21, kind="shards", share_ms=11.0)]})
+    replicas, shards = times.several("device")
+    assert times.weak(replicas) == pytest.approx(10.2 / 10.5)
+    assert times.weak(shards) == pytest.approx(11 / 12)
+
+
 ALL = {
     "many.json": [
         flat(1.0), flat(0.6, 2), flat(0.7, 2, arrays="host"),

@@ -192,19 +192,33 @@ def test_dropin():
     expect(f"flat L2 searches are {span(searches, '.2g')} times as fast: 10,240 "
            f"queries, k = 10, take {large['ms_dropin']:.1f} ms in place of "
            f"{large['ms_stock']:.0f}", "README.md")
+    newest = rows("h100/dropin_searches_4e1375d.json")
+
+    def flat(queries):
+        return [row["ms_stock"] / row["ms_dropin"] for row in newest
+                if row["q"] in queries]
+
+    many, few = flat((1024, 10240)), flat((1, 16))
+    assert len(many) + len(few) == len(newest)
+    expect(f"All {len(newest)} flat cells are faster: {span(many, '.1f')} times with "
+           f"1,024 queries and more, {min(few):.1f} to {max(few):.0f} times with one "
+           "and 16", "docs/dropin.md")
     select, lists = of("h200/dropin.json"), of("h100/dropin_ivf.json")
+    flats = select["flat_l2"] + select["flat_ip"]
+    expect(f"flat searches are {min(flats):.2f} to {max(flats):.0f} times as fast",
+           "docs/dropin.md")
     expect("The k-selection alone (`=select`) makes flat L2 searches "
            f"{min(select['flat_l2']):.1f} to {max(select['flat_l2']):.0f} times as "
            "fast, and those by inner product "
            f"{min(select['flat_ip']):.2f} to {max(select['flat_ip']):.0f} times",
-           "docs/dropin.md")
+           "docs/design/dropin.md")
     (tables,) = rows("h100/dropin_tables.json")
     expect("Searches of inverted lists, on an H100, were "
            f"{span(lists['ivf_flat'], '.1f')} times as fast (IVFFlat), "
            f"{span(lists['ivf_pq32'], '.1f')} times (product codes) and "
            f"{span(lists['ivf_pq32_tables'], '.1f')} times (with tables; one query of "
            f"these, which lost, is {tables['ms_stock'] / tables['ms_dropin']:.2f} "
-           "times as fast since)", "docs/dropin.md")
+           "times as fast since)", "docs/design/dropin.md")
 
 
 def test_random_selections():
@@ -223,7 +237,7 @@ def test_random_selections():
 
 
 def test_random_searches():
-    ours = [r for r in rows("h100/flat_sweep.json") if r["method"] == OURS]
+    ours = [r for r in rows("h200/flat_sweep.json") if r["method"] == OURS]
     ratios = [row["ratio"] for row in ours]
     assert not any(row["places_wrong"] for row in ours)
     expect(f"Of {len(ours)} random cells (n, d, q, k, metric")

@@ -17,7 +17,8 @@ enum class Hard {
     Tiny,       ///< float32 denormals
     Huge,       ///< squares beyond float32; some distances too
     Mixed,      ///< of every size
-    Infinite    ///< some components infinite or NaN
+    Infinite,   ///< some components infinite or NaN
+    Ends        ///< of both signs and any size: differences beyond float32
 };
 
 inline const std::vector<Hard> kHard = {
@@ -73,6 +74,9 @@ inline std::vector<float> makeHard(Hard kind, int64_t n, int d, uint32_t seed) {
                     break;
                 case Hard::Infinite:
                     value = unit;
+                    break;
+                case Hard::Ends:
+                    value = (2 * unit - 1) * 3.4e38f;
                     break;
             }
         }

@@ -157,6 +157,28 @@ TEST_P(CpuBounds, HoldForAllContents) {
     });
 }
 
+/// Differences that are infinite, and of which some power is not.
+TEST(CpuBoundsOfPowers, HoldWhereDifferencesOverflow) {
+    const int d = 3;
+    std::mt19937 random(1);
+    const float most = std::numeric_limits<float>::max();
+    std::uniform_real_distribution<float> component(-1, 1);
+    std::vector<float> query(d), vectors(60 * d);
+    for (float& value : query) {
+        value = most * component(random);
+    }
+    for (float& value : vectors) {
+        value = most * component(random);
+    }
+    for (const double p : {0.05, 0.3, 0.5, 0.99, 1.0, 1.5}) {
+        for (const cpu::Choice& choice : arithmetics()) {
+            BoundCheck<float> check(Metric::Lp, p, d, query, vectors, choice);
+            ASSERT_LE(check.worstShare(), 1.0)
+                    << "p=" << p << " " << describe(choice, 1);
+        }
+    }
+}
+
 /// Climbs to vectors whose roundings all go the same way.
 TEST_P(CpuBounds, HoldForVectorsMadeToBreakThem) {
     double worst = 0;

@@ -11,17 +11,10 @@
 
 #include "kernels/cpu/Bytes.h"
 #include "tests/common/ExpectError.h"
-#include "tests/cpu/CpuHarness.h"
+#include "tests/cpu/ArithmeticCases.h"
 
 namespace faiss_bits::test {
 namespace {
-
-const cpu::Variant kPacked[] = {
-        cpu::Variant::Auto,
-        cpu::Variant::Buffered,
-        cpu::Variant::Var1,
-        cpu::Variant::Var5,
-        cpu::Variant::Var6};
 
 /// Choices of a variant that are forced to bytes, on targets that have them.
 std::vector<cpu::Choice> byteChoicesOf(cpu::Variant variant) {
@@ -43,81 +36,23 @@ class CpuBytes : public ::testing::TestWithParam<Metric> {
         }
     }
     CpuCase newCase() const {
-        CpuCase c;
-        c.mode = SearchMode::Certified;
-        c.metric = GetParam();
-        return c;
+        return certifiedCase(GetParam());
     }
 };
 
 TEST_P(CpuBytes, EveryPlaceOfEveryContents) {
-    int step = 0;
-    for (const Contents contents : kAllContents) {
-        for (const int64_t k : {1, 10, 100, 500}) {
-            CpuCase c = newCase();
-            c.contents = contents;
-            c.q = std::vector<int64_t>{3, 14, 1, 29}[step % 4];
-            c.n = k >= 100 ? 400 : 150;
-            c.d = std::vector<int>{5, 16, 1, 63, 64, 65, 70, 129}[step % 8];
-            c.k = k;
-            c.vectorGap = step % 3;
-            c.pickQueries = step % 4 == 1;
-            c.pickVectors = step % 3 == 1;
-            c.repeatVectors = step % 2;
-            c.seed = ++step;
-            const CpuData<float> data(c);
-            const CpuResult<float> expected = data.canonicalResult();
-            int threads = 1;
-            for (const cpu::Variant variant : kPacked) {
-                for (const cpu::Choice& choice : byteChoicesOf(variant)) {
-                    SCOPED_TRACE(describe(choice, threads));
-                    ASSERT_TRUE(data.checkCanonical(
-                            data.run(choice, threads), expected));
-                    threads = threads % 4 + 1;
-                }
-            }
-        }
-    }
+    checkEveryContents(
+            GetParam(), {5, 16, 1, 63, 64, 65, 70, 129}, byteChoicesOf);
 }
 
 TEST_P(CpuBytes, EveryNumberOfDimensions) {
     for (int d = 1; d <= 200; d += d < 70 ? 1 : 13) {
-        CpuCase c = newCase();
-        c.contents = d % 3 ? Contents::Uniform : Contents::Far;
-        c.q = 2 + d % 25;
-        c.n = 200;
-        c.d = d;
-        c.seed = uint32_t(d);
-        const CpuData<float> data(c);
-        const CpuResult<float> expected = data.canonicalResult();
-        for (const cpu::Choice& choice :
-             byteChoicesOf(cpu::Variant::Buffered)) {
-            SCOPED_TRACE(describe(choice, 1));
-            ASSERT_TRUE(data.checkCanonical(data.run(choice, 1), expected));
-        }
+        ASSERT_NO_FATAL_FAILURE(checkDimensions(GetParam(), d, byteChoicesOf));
     }
 }
 
 TEST_P(CpuBytes, BlocksDoNotMatter) {
-    CpuCase c = newCase();
-    c.contents = Contents::Uniform;
-    c.q = 60;
-    c.n = 700;
-    c.d = 77;
-    c.k = 200;
-    const CpuData<float> data(c);
-    const CpuResult<float> expected = data.canonicalResult();
-    for (const cpu::Variant variant : kPacked) {
-        for (cpu::Choice choice : byteChoicesOf(variant)) {
-            for (const int block : {1, 2, 16, 39, 100}) {
-                choice.queryBlock = block;
-                choice.vectorBlock = 2 * block;
-                choice.depthBlock = block;
-                SCOPED_TRACE(describe(choice, 3));
-                ASSERT_TRUE(data.checkCanonical(data.run(choice, 3), expected));
-            }
-        }
-    }
+    checkBlocks(GetParam(), 77, 200, byteChoicesOf);
 }
 
 /// Sums of products of digits as large as they can be.

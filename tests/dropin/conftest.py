@@ -5,7 +5,7 @@ FAISS_BITS_TEST_DROPIN    the library
 FAISS_BITS_TEST_PROGRAMS  the folder ways_in of the build (CMakeLists.txt)
 FAISS_BITS_TEST_FAISS     the library of the FAISS that the build is made for
 FAISS_BITS_TEST_WHEEL     a folder with the official faiss-gpu wheel and its
-                          CUDA libraries (docs/dropin.md says how it is made)
+                          CUDA libraries (docs/design/dropin.md says how it is made)
 FAISS_BITS_TEST_OTHER_WHEELS  folders with other GPU wheels of FAISS, unpacked
                           (pip install --no-deps --target), with : between
                           them; those that need no more than CUDA 12 are loaded

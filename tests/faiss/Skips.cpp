@@ -1,5 +1,5 @@
-/// Where FAISS's tests with our classes in place of its own cannot run: they are
-/// skipped, whoever starts the program, and the log says why.
+/// Where FAISS's tests with our classes in place of its own cannot run: they
+/// are skipped, whoever starts the program, and the log says why.
 
 #include <string>
 

@@ -35,7 +35,7 @@ const char* const kBytesOfH100 =
 #include "h100_flat_d768_de21dfa.json.inc"
         ;
 const char* const kSweep =
-#include "flat_sweep.json.inc"
+#include "flat_sweep_a2d6f75.json.inc"
         ;
 const char* const kFilters =
 #include "filters.json.inc"
@@ -63,10 +63,14 @@ Metric metricOf(const std::string& name) {
                                    : Metric::JensenShannon;
 }
 
+/// Whether a file was measured when images had 8 bits.
+enum class Images { WithBytes, BeforeBytes };
+
 /// What the bench has searched: an index after some searches, or for cosines
-/// two arrays. Its image has none of 8 bits: most files were measured before
-/// there was one.
-FlatKnnProblem problemOf(const ResultRow& row) {
+/// two arrays.
+FlatKnnProblem problemOf(
+        const ResultRow& row,
+        Images images = Images::BeforeBytes) {
     FlatKnnProblem p;
     p.metric = metricOf(row.text("metric"));
     p.metricArg = float(row.number("p"));
@@ -88,7 +92,7 @@ FlatKnnProblem problemOf(const ResultRow& row) {
     if (facts.expectFor(expected) == ImageUse::NotYet) {
         expected.searchImage = &kAnything; // by now it is there
     }
-    expected.imageHasBytes = false;
+    expected.imageHasBytes = images == Images::WithBytes;
     return expected;
 }
 
@@ -97,12 +101,15 @@ double expectedMs(const FlatKnnProblem& p, const DeviceSpeed& speed = {}) {
 }
 
 template <class Takes>
-Fit fitOf(const char* json, const Takes& takes) {
+Fit fitOf(
+        const char* json,
+        const Takes& takes,
+        Images images = Images::BeforeBytes) {
     Fit fit;
     for (const char* method : {"faiss_bits", "faiss_bits_plain"}) {
         for (const ResultRow& row : rowsOf(json, method)) {
             if (takes(row)) {
-                fit.add(expectedMs(problemOf(row)),
+                fit.add(expectedMs(problemOf(row, images)),
                         row.number("ms"),
                         row.line());
             }
@@ -127,7 +134,7 @@ TEST(SearchCost, UniformVectors) {
     const auto isUniform = [](const ResultRow& row) {
         return !row.has("data");
     };
-    expectFit(fitOf(kFlat, isUniform), 300, 0.98, 2);
+    expectFit(fitOf(kFlat, isUniform, Images::WithBytes), 300, 0.98, 2);
     expectFit(fitOf(kFewVectors, isNotBySlots), 63, 0.97, 2);
     expectFit(fitOf(kMetrics, all), 100, 0.94, 2);
     expectFit(fitOf(kMetrics128, all), 40, 0.97, 2);
@@ -136,9 +143,9 @@ TEST(SearchCost, UniformVectors) {
 TEST(SearchCost, BytesOnAnH100) {
     Fit fit;
     for (const ResultRow& row : rowsOf(kBytesOfH100, "faiss_bits")) {
-        FlatKnnProblem p = problemOf(row);
-        p.imageHasBytes = true;
-        fit.add(expectedMs(p), row.number("ms"), row.line());
+        fit.add(expectedMs(problemOf(row, Images::WithBytes)),
+                row.number("ms"),
+                row.line());
     }
     expectFit(fit, 8, 1, 1.3);
 }
@@ -175,8 +182,8 @@ TEST(SearchCost, FewVectorsOnAnH100) {
     expectFit(fitOf(kFewVectorsAtOnce, all), 8, 1, 1.5);
 }
 
-/// flat_sweep.json was measured before limits could come from strips: cells
-/// whose search has them now went another way then.
+/// The sweep was measured before limits could come from strips: cells whose
+/// search has them now went another way then.
 bool hasItsWay(const ResultRow& row) {
     const FlatKnnPlan plan = planFlatKnn(problemOf(row), kBudget);
     return !plan.fused || plan.fused->strips.perRow == 0;
@@ -218,7 +225,7 @@ TEST(SearchCost, AnotherModelFails) {
     for (double factor : {0.5, 2.0}) {
         Fit fit;
         for (const ResultRow& row : rowsOf(kFlat, "faiss_bits")) {
-            fit.add(factor * expectedMs(problemOf(row)),
+            fit.add(factor * expectedMs(problemOf(row, Images::WithBytes)),
                     row.number("ms"),
                     row.line());
         }

@@ -126,10 +126,8 @@ TEST_F(SearchImages, SmallNeighboursAndRanges) {
         const size_t total = result.lims[q];
         return std::tuple(
                 std::vector<size_t>(result.lims, result.lims + q + 1),
-                std::vector<idx_t>(
-                        result.labels, result.labels + total),
-                std::vector<float>(
-                        result.distances, result.distances + total));
+                std::vector<idx_t>(result.labels, result.labels + total),
+                std::vector<float>(result.distances, result.distances + total));
     };
     for (faiss::MetricType metric :
          {faiss::METRIC_L2, faiss::METRIC_INNER_PRODUCT}) {

@@ -5,31 +5,11 @@
 #include <string>
 #include <tuple>
 
+#include "tests/ivf/CodingKinds.h"
 #include "tests/ivf/DirectHarness.h"
 
 namespace faiss_bits::test {
 namespace {
-
-struct CodingKind {
-    const char* name;
-    ListCoding coding;
-    ListLayout layout;
-    int partBits = 8;
-};
-
-constexpr CodingKind kKinds[] = {
-        {"Float32", ListCoding::Float32, ListLayout::Interleaved},
-        {"Float32Rows", ListCoding::Float32, ListLayout::Rows},
-        {"Float16", ListCoding::Float16, ListLayout::Interleaved},
-        {"Float16Rows", ListCoding::Float16, ListLayout::Rows},
-        {"Scalar8", ListCoding::Scalar8, ListLayout::Interleaved},
-        {"Scalar8Rows", ListCoding::Scalar8, ListLayout::Rows},
-        {"Scalar6", ListCoding::Scalar6, ListLayout::Interleaved},
-        {"Scalar4", ListCoding::Scalar4, ListLayout::Interleaved},
-        {"Scalar4Rows", ListCoding::Scalar4, ListLayout::Rows},
-        {"Product8", ListCoding::Product, ListLayout::Interleaved},
-        {"Product8Rows", ListCoding::Product, ListLayout::Rows},
-        {"Product5", ListCoding::Product, ListLayout::Interleaved, 5}};
 
 /// Whether queries can share product codes: rows of bytes, of parts of so many
 /// components, an even number of them in a quarter of a vector.
@@ -159,7 +139,7 @@ TEST_P(IvfDirectKinds, AllDims) {
 INSTANTIATE_TEST_SUITE_P(
         All,
         IvfDirectKinds,
-        testing::ValuesIn(kKinds),
+        testing::ValuesIn(kCodingKinds),
         [](const auto& info) { return info.param.name; });
 
 class IvfDirectSearch : public GpuTest {};

@@ -3,32 +3,15 @@
 
 #include <string>
 
+#include "tests/ivf/CodingKinds.h"
 #include "tests/ivf/IvfKernelHarness.h"
 
 namespace faiss_bits::test {
 namespace {
 
-struct CodingKind {
-    const char* name;
-    ListCoding coding;
-    ListLayout layout;
-    int partBits = 8;
-};
-
-constexpr CodingKind kKinds[] = {
-        {"Float32", ListCoding::Float32, ListLayout::Interleaved},
-        {"Float32Rows", ListCoding::Float32, ListLayout::Rows},
-        {"Float16", ListCoding::Float16, ListLayout::Interleaved},
-        {"Float16Rows", ListCoding::Float16, ListLayout::Rows},
-        {"Scalar8", ListCoding::Scalar8, ListLayout::Interleaved},
-        {"Scalar8Rows", ListCoding::Scalar8, ListLayout::Rows},
-        {"Scalar6", ListCoding::Scalar6, ListLayout::Interleaved},
-        {"Scalar4", ListCoding::Scalar4, ListLayout::Interleaved},
-        {"Scalar4Rows", ListCoding::Scalar4, ListLayout::Rows},
-        {"Product8", ListCoding::Product, ListLayout::Interleaved},
-        {"Product8Rows", ListCoding::Product, ListLayout::Rows},
+/// Product codes with less usual bits.
+constexpr CodingKind kOtherKinds[] = {
         {"Product6", ListCoding::Product, ListLayout::Interleaved, 6},
-        {"Product5", ListCoding::Product, ListLayout::Interleaved, 5},
         {"Product4", ListCoding::Product, ListLayout::Interleaved, 4}};
 
 /// Parts of a product code: of four components where they can be.
@@ -268,14 +251,20 @@ TEST_P(IvfEstimates, Edges) {
 INSTANTIATE_TEST_SUITE_P(
         Codings,
         IvfEstimates,
-        testing::ValuesIn(kKinds),
+        testing::ValuesIn(kCodingKinds),
+        [](const auto& info) { return std::string(info.param.name); });
+
+INSTANTIATE_TEST_SUITE_P(
+        OtherCodings,
+        IvfEstimates,
+        testing::ValuesIn(kOtherKinds),
         [](const auto& info) { return std::string(info.param.name); });
 
 class IvfEstimatesRuns : public GpuTest {};
 
 TEST_F(IvfEstimatesRuns, SmallSameBitsWhateverTheScratch) {
     for (int d : {24, 150}) {
-        KernelCase c = caseOf(kKinds[0], d);
+        KernelCase c = caseOf(kCodingKinds[0], d);
         c.q = 100;
         const KernelLists lists(c);
         for (EstimateMode mode : {EstimateMode::All, EstimateMode::Near}) {
@@ -297,7 +286,7 @@ TEST_F(IvfEstimatesRuns, SmallSameBitsWhateverTheScratch) {
 
 TEST_F(IvfEstimatesRuns, SmallWhatIsNotProvedIsSearchedAgain) {
     // All are as near: more than there are candidates, or there is room for.
-    KernelCase c = caseOf(kKinds[0], 17);
+    KernelCase c = caseOf(kCodingKinds[0], 17);
     c.fill = ListFill::Equal;
     const KernelLists lists(c);
     for (EstimateMode mode : {EstimateMode::All, EstimateMode::Near}) {
@@ -313,7 +302,7 @@ TEST_F(IvfEstimatesRuns, SmallWhatIsNotProvedIsSearchedAgain) {
 }
 
 TEST_F(IvfEstimatesRuns, SmallKAroundWhatThereIs) {
-    KernelCase c = caseOf(kKinds[0], 12);
+    KernelCase c = caseOf(kCodingKinds[0], 12);
     c.lengths = unevenLengths(8, 60, 5);
     c.nprobe = 8;
     for (int k : {2, 10, 31, 32, 33, 100, 127, 128}) {
@@ -335,7 +324,7 @@ TEST_F(IvfEstimatesRuns, SmallKAroundWhatThereIs) {
 TEST_F(IvfEstimatesRuns, OneListHasNearlyAll) {
     for (Metric metric : {Metric::L2, Metric::InnerProduct}) {
         for (int d : {10, 140}) {
-            KernelCase c = caseOf(kKinds[0], d);
+            KernelCase c = caseOf(kCodingKinds[0], d);
             c.metric = metric;
             c.lengths.assign(40, 7);
             c.lengths[13] = 40 * 7 * 9;
@@ -351,7 +340,7 @@ TEST_F(IvfEstimatesRuns, OneListHasNearlyAll) {
 }
 
 TEST_F(IvfEstimatesRuns, MoreQueriesThanAGridIsHigh) {
-    KernelCase c = caseOf(kKinds[0], 4);
+    KernelCase c = caseOf(kCodingKinds[0], 4);
     c.lengths = {40, 0, 64, 50, 33};
     c.nprobe = 1;
     c.q = 65536 + 300;

@@ -86,7 +86,8 @@ TEST_F(IvfFlatValues, SmallNanAndInfinities) {
 }
 
 TEST_F(IvfFlatValues, SmallOffsetsAndSizes) {
-    // Where products in float16 say little, or would leave the range of float32.
+    // Where products in float16 say little, or would leave the range of
+    // float32.
     struct Scale {
         float size;
         float offset;

@@ -103,9 +103,8 @@ std::vector<double> onTheGpu(const std::vector<Pair>& pairs) {
     constexpr int kThreads = 256;
     const DeviceBuffer<Pair> devicePairs(pairs);
     DeviceBuffer<double> terms(pairs.size());
-    quotientsKernel<<<
-            int(pairs.size() + kThreads - 1) / kThreads,
-            kThreads>>>(devicePairs.data(), int(pairs.size()), terms.data());
+    quotientsKernel<<<int(pairs.size() + kThreads - 1) / kThreads, kThreads>>>(
+            devicePairs.data(), int(pairs.size()), terms.data());
     BITS_CUDA_CHECK(cudaGetLastError());
     BITS_CUDA_CHECK(cudaDeviceSynchronize());
     return terms.download();

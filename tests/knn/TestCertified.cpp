@@ -85,6 +85,31 @@ TEST_F(FlatKnnCertified, HardDataByEveryMetric) {
     }
 }
 
+/// Of which a power below 1 is a number of float32.
+TEST_F(FlatKnnCertified, DifferencesBeyondFloat32) {
+    const auto expectOf = [&](Metric metric, float p) {
+        for (int64_t q : {1, 2, 40}) {
+            for (int d : {1, 3, 40}) {
+                CertifiedCase c;
+                c.metric = metric;
+                c.p = p;
+                c.n = 2000;
+                c.q = q;
+                c.d = d;
+                expectCanonical(c, Hard::Ends);
+            }
+        }
+    };
+    for (Metric metric : kOtherMetrics) {
+        if (metric != Metric::Lp) {
+            expectOf(metric, 3);
+        }
+    }
+    for (float p : {0.1f, 0.5f, 0.7f, 0.99f, 1.0f, 1.5f, 3.0f}) {
+        expectOf(Metric::Lp, p);
+    }
+}
+
 TEST_F(FlatKnnCertified, HardDataOfSixteenBitsByEveryMetric) {
     for (Hard kind : kHard) {
         for (Metric metric : kOtherMetrics) {

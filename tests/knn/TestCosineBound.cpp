@@ -238,8 +238,14 @@ TEST(CosineBound, LimitPassesWhatIsAsNear) {
 /// distance that a vector of that key may have.
 TEST(CosineBound, LimitCountsTheRoundingOfTheKey) {
     for (int d : {17, 128, 4096}) {
-        for (float key : {-1.0f, std::nextafter(-1.0f, 0.0f), -0.75f, -1e-3f,
-                          0.0f, 0.5f, 1.0f}) {
+        for (float key :
+             {-1.0f,
+              std::nextafter(-1.0f, 0.0f),
+              -0.75f,
+              -1e-3f,
+              0.0f,
+              0.5f,
+              1.0f}) {
             for (double norm : {0x1p-20, 1e-3, 0.5, 2.0}) {
                 const double up = std::nextafter(key, 2.0f);
                 // Cosines up to half a unit below round to this key.

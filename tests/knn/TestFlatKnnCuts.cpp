@@ -19,8 +19,7 @@ class FlatKnnCuts : public FlatKnnTest {
                  {size_t(0), size_t(5) << 20, size_t(40) << 20}) {
                 for (int64_t page : pages) {
                     const int64_t rows = std::min(page, c.q);
-                    ASSERT_TRUE(
-                            data.runPaged(handle(), rows, scratch) == whole)
+                    ASSERT_TRUE(data.runPaged(handle(), rows, scratch) == whole)
                             << "pages of " << page << " queries, scratch of "
                             << scratch << ", "
                             << (mode == SearchMode::Plain ? "plain"

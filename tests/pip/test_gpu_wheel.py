@@ -2,7 +2,7 @@
 with the compiler of this build: our libraries bring their own CUDA runtime.
 
 FAISS_BITS_TEST_WHEEL     a folder with the wheel and its CUDA libraries
-                          (docs/dropin.md says how it is made)
+                          (docs/design/dropin.md says how it is made)
 FAISS_BITS_FAISS_HEADERS  a source tree of FAISS, of the wheel's release
 """
 

@@ -253,6 +253,8 @@ def ivf_of(xb):
         (lambda i, x: i.search(x, 1, D=x), ValueError, ["D", "(10, 4)", "(10, 1)"]),
         (lambda i, x: i.search(x, 4, I=x), TypeError, ["I is float32"]),
         (lambda i, x: i.search(x, 1, params=3), TypeError, ["params is a int"]),
+        (lambda i, x: i.range_search(x, 1e39), ValueError, ["thresh = 1e+39"]),
+        (lambda i, x: i.range_search(x, -(10**400)), ValueError, ["thresh"]),
         (lambda i, x: i.range_search(x, "a"), TypeError, ["thresh = 'a'"]),
         (lambda i, x: i.range_search(x, "0.3"), TypeError, ["thresh = '0.3'"]),
         (lambda i, x: i.range_search(x, b"1"), TypeError, ["thresh = b'1'"]),

@@ -118,7 +118,7 @@ def test_arithmetic_changes_no_bit():
     index = index_of(xb)
     expected = index.search(xq, 30)
     plans = {}
-    for arithmetic in ("components", "int16", "bytes"):
+    for arithmetic in ("components", "int16", "bytes", "doubles"):
         index.choice = faiss_bits.FusedChoice(arithmetic=arithmetic)
         try:
             D, I = index.search(xq, 30)
@@ -134,6 +134,7 @@ def test_arithmetic_changes_no_bit():
     assert "int16" not in plans["components"]
     assert "int16" in plans.get("int16", "int16")
     assert "bytes" in plans.get("bytes", "bytes")
+    assert "doubles" in plans["doubles"]
 
 
 def test_choice_names_its_mistakes():
@@ -232,6 +233,48 @@ def interrupt_after(seconds):
     before = signal.signal(signal.SIGALRM, stop)
     signal.setitimer(signal.ITIMER_REAL, seconds)
     return before
+
+
+def lists_of(x, nlist):
+    """Of vectors in lists that are all searched; nothing is trained."""
+    quantizer = index_of(x[:nlist])
+    index = faiss_bits.IndexFusedIVFFlat(quantizer, x.shape[1], nlist)
+    index.is_trained = True
+    index.add(x)
+    index.nprobe = nlist
+    return index
+
+
+@pytest.mark.parametrize("k", [None, 10])
+def test_keyboard_interrupt_in_lists(long_search, k):
+    _, xb = long_search
+    index = lists_of(xb, 16)
+    before = interrupt_after(0.3)
+    started = time.monotonic()
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            if k is None:
+                index.range_search(xb[:20_000], 5)
+            else:
+                index.search(xb, k)
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+    assert time.monotonic() - started < 5
+    assert index.search(xb[:3], 1)[1].tolist() == [[0], [1], [2]]
+
+
+def test_ranges_in_lists_are_those_of_fewer_queries():
+    """Many queries are searched in parts, between which interrupts are heard."""
+    x = np.random.default_rng(0).random((20_000, 64), np.float32)
+    index = lists_of(x, 8)
+    lims, D, I = index.range_search(x[:500], 6.5)
+    parts = [index.range_search(x[i : i + 5], 6.5) for i in range(0, 500, 5)]
+    assert lims[-1] > 500
+    counts = np.concatenate([np.diff(part[0].astype(np.int64)) for part in parts])
+    assert np.array_equal(np.diff(lims.astype(np.int64)), counts)
+    assert np.array_equal(D, np.concatenate([part[1] for part in parts]))
+    assert np.array_equal(I, np.concatenate([part[2] for part in parts]))
 
 
 @pytest.mark.parametrize("what", ["search", "range_search", "knn", "subset"])

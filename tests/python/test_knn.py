@@ -276,7 +276,7 @@ def test_zero_vectors_have_cosine_zero():
     assert D.tolist() == [[1, 1, 0, -1], [0, 0, 0, 0]]
 
 
-@pytest.mark.parametrize("p", [0, -1, np.inf, np.nan])
+@pytest.mark.parametrize("p", [0, -1, np.inf, np.nan, 1e-300, 1e300])
 def test_lp_needs_its_argument(p):
     with pytest.raises(ValueError, match="metric_arg"):
         faiss_bits.knn(X, X, 1, metric=faiss.METRIC_Lp, metric_arg=p)

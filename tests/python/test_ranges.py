@@ -116,11 +116,22 @@ def test_limit_of_results_tells_the_total():
         faiss_bits.range_search(xq, xb, 8, max_results=int(lims[-1]) - 1)
 
 
+def test_a_radius_beyond_float32_is_one_of_float64():
+    x = np.array([[0.0], [2.0**500]])
+    lims, D, I = faiss_bits.range_search(x, x, 2.0**1000)
+    assert lims.tolist() == [0, 1, 2] and I.tolist() == [0, 1]
+    lims, D, I = faiss_bits.range_search(x, x, 2.0**1001)
+    assert lims.tolist() == [0, 2, 4]
+    assert D.tolist() == [0, 2.0**1000, 2.0**1000, 0]
+
+
 @pytest.mark.parametrize(
     "change, kind, text",
     (
         ({"radius": float("nan")}, ValueError, "radius is NaN"),
         ({"radius": "near"}, TypeError, "radius"),
+        ({"radius": -1e39}, ValueError, r"radius = -1e\+39 is beyond float32"),
+        ({"radius": 10**400}, ValueError, "radius"),
         ({"xb": np.zeros((4, 3), "f4")}, ValueError, "dimension"),
         ({"xq": np.zeros(3, "f4")}, ValueError, "xq"),
         ({"metric": 77}, ValueError, "metric"),

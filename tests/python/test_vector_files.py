@@ -144,6 +144,26 @@ def test_columns_of_parquet(tmp_path):
         file_shape(path)
 
 
+def test_parquet_with_empty_row_groups(tmp_path):
+    pyarrow = pytest.importorskip("pyarrow", reason="pyarrow is not installed")
+    from pyarrow import parquet
+
+    def table(x):
+        column = pyarrow.array(x.tolist(), pyarrow.list_(pyarrow.float32()))
+        return pyarrow.table({"v": column})
+
+    path, x = tmp_path / "x.parquet", np.arange(24, dtype="f4").reshape(8, 3)
+    for parts in ((x[:0], x[:4], x[4:]), (x[:4], x[:0], x[:0], x[4:], x[:0])):
+        with parquet.ParquetWriter(path, table(x).schema) as writer:
+            for part in parts:
+                writer.write_table(table(part))
+        assert parquet.ParquetFile(path).metadata.num_row_groups == len(parts)
+        assert file_shape(path) == (8, 3)
+        assert np.array_equal(read_rows(path, 0, 8), x)
+        assert np.array_equal(read_rows(path, 3, 5), x[3:5])
+        assert np.array_equal(take_rows(path, [0, 3, 4, 7]), x[[0, 3, 4, 7]])
+
+
 def test_parquet_needs_pyarrow(tmp_path, monkeypatch):
     import sys
 

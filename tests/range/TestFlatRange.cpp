@@ -99,6 +99,19 @@ TEST_F(FlatRange, HardValues) {
     }
 }
 
+TEST_F(FlatRange, DifferencesBeyondFloat32) {
+    for (const OneMetric& one : kEveryMetric) {
+        for (const int d : {3, 32}) {
+            RangeCase c = caseOf(one);
+            c.n = 1100;
+            c.d = d;
+            c.isHard = true;
+            c.hard = Hard::Ends;
+            expectSelectivities(c);
+        }
+    }
+}
+
 TEST_F(FlatRange, Filters) {
     for (const OneMetric& one : kEveryMetric) {
         for (const unsigned oneIn : {2u, 100u, 100000u}) {

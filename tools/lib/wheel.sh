@@ -29,9 +29,9 @@ fetch_wheel() {
     fi
 }
 
-# 570 MB to fetch, 1 GB on disk: CUDA 12's cuBLAS is most of it. docs/dropin.md
-# names the same versions. Chained, as `set -e` does not reach into a list
-# with ||.
+# 570 MB to fetch, 1 GB on disk: CUDA 12's cuBLAS is most of it.
+# docs/design/dropin.md names the same versions. Chained, as `set -e` does not
+# reach into a list with ||.
 make_wheel() {
     local folder=$1
     [[ -e $folder/complete ]] && return

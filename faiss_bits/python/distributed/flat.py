@@ -6,7 +6,7 @@ import threading
 import faiss
 import numpy as np
 
-from ..arrays import neighbours, real_number, whole_number
+from ..arrays import float32_number, neighbours, whole_number
 from ..fused import check_metric_arg
 from .batches import Batch, Runner
 from .groups import Group
@@ -255,7 +255,8 @@ class DistributedFlat:
         deadline = Deadline(checked_timeout(timeout), "range_search")
         xq, batch = self._queries(xq), whole_number(batch, "batch", 1)
         piece = max(_LEAST_PIECE, 4 * self.d * batch) // BYTES_OF_RESULT
-        options = {"radius": real_number(radius, "radius"), "piece": piece, **options}
+        radius = float32_number(radius, "radius")
+        options = {"radius": radius, "piece": piece, **options}
         parts = self._run("range", xq, batch, options, self._ranges(piece), deadline)
         return joined_ranges(parts)
 

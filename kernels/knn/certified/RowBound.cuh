@@ -27,6 +27,7 @@ struct RowBound {
     double imageResidual = 0; // of all vectors
     double imageNormError = 0;
     double longest = bounds::kInfinity; // of all vectors, where that counts: L2
+    double greatestPower = 0; // Lp: of a difference that is surely in float32
     CenterProduct centerProduct;
 
     /// Most that the key of a vector at distance c, rounded to float32, may
@@ -73,7 +74,9 @@ struct RowBound {
                     bound.ofNorms * lengths * lengths;
             greatestTerm = bound.ofNorms > 0 ? lengths * lengths : reached;
         }
-        return greatestTerm <= kSafe
+        // Roots of differences are small where these are beyond float32.
+        const double safe = kMetric == Metric::Lp ? greatestPower : kSafe;
+        return greatestTerm <= safe
                 ? error
                 : __longlong_as_double(0x7ff0000000000000ll);
     }
@@ -181,6 +184,9 @@ __device__ __forceinline__ RowBound<kMetric> rowBound(
         if (!(sumOfQuery + 2 * sumOfVector < 0x1p120)) {
             result.bound.absolute = bounds::kInfinity;
         }
+    }
+    if constexpr (kMetric == Metric::Lp) {
+        result.greatestPower = exp2(120 * fmin(double(params.metricArg), 1.0));
     }
     if (params.bound.ofProducts) {
         // A sum of squares in float32, of at most 2^22 components.

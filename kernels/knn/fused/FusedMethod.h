@@ -57,8 +57,8 @@ class FusedScan {
     /// it.
     virtual void expectPassing(double) {}
 
-    /// enter(), limits of that rank and run() in one kernel (PassAtOnce.h): sets
-    /// the bits, and what is complete with them. Of tensor cores alone.
+    /// enter(), limits of that rank and run() in one kernel (PassAtOnce.h):
+    /// sets the bits, and what is complete with them. Of tensor cores alone.
     virtual void passAtOnce(
             CertifiedParams&,
             uint32_t /* rank */,

@@ -9,7 +9,8 @@ namespace faiss_bits {
 
 /// How a range is halved; ShortRow says which kernel does it how.
 enum class Halving {
-    /// Until one number is left. The compiler unrolls it.
+    /// Until one number is left, or a look at the greatest key of the range, at
+    /// the tenth step and every fourth from there on, finds that it is the k-th.
     Only,
     /// Eight times, unrolled, as keys in random order hardly need more; then
     /// between the values that are left.
@@ -31,15 +32,24 @@ inline constexpr uint32_t kKeyStep<__half> = 1u << 13;
 template <>
 inline constexpr uint32_t kKeyStep<__nv_bfloat16> = 1u << 16;
 
+/// Entries of a lane that are kept of keys before those it looks at; 0 of them
+/// where a row comes at once.
+template <int kKept>
+using KeptEntries = uint64_t[kKept > 0 ? kKept : 1];
+
 /// All rows of a warp search together: every lane calls everything. A lane has
-/// some keys of type T, and kSorted entries that are kept of keys before them.
-template <class T, int kLanes, int kSorted, Halving kHalving>
+/// some keys of type T, and kKept entries that are kept of keys before them.
+template <class T, int kLanes, int kKept, Halving kHalving>
 struct BoundSearch {
     using Group = LaneGroup<kLanes>;
     /// The bits that tell nothing: ones of negative keys, zeros of others.
     static constexpr uint32_t kIdleBits = kKeyStep<T> - 1;
     static constexpr bool kLooksAtValues = kHalving != Halving::Only;
     static constexpr int kStepsBetweenValues = 6;
+    /// So many steps of halving come before keys are asked: in random order the
+    /// range hardly takes more.
+    static constexpr int kStepsOfRandom = 10;
+    static constexpr int kStepsBetweenKeys = 4;
 
     uint32_t k;
 
@@ -48,7 +58,7 @@ struct BoundSearch {
     __device__ __forceinline__ static uint32_t greatestUpTo(
             uint32_t most,
             const uint32_t (&keys)[kCount],
-            const uint64_t (&kept)[kSorted]) {
+            const KeptEntries<kKept>& kept) {
         uint32_t greatest = 0;
         const auto take = [&](uint32_t key) {
             greatest = max(greatest, key <= most ? key : 0);
@@ -58,7 +68,7 @@ struct BoundSearch {
             take(keys[i]);
         }
 #pragma unroll
-        for (int i = 0; i < kSorted; ++i) {
+        for (int i = 0; i < kKept; ++i) {
             take(entryKey(kept[i]));
         }
         return Group::greatest(greatest);
@@ -69,7 +79,7 @@ struct BoundSearch {
     __device__ __forceinline__ static uint32_t leastFrom(
             uint32_t least,
             const uint32_t (&keys)[kCount],
-            const uint64_t (&kept)[kSorted]) {
+            const KeptEntries<kKept>& kept) {
         uint32_t found = kNanKey;
         const auto take = [&](uint32_t key) {
             found = min(found, key >= least ? key : kNanKey);
@@ -79,7 +89,7 @@ struct BoundSearch {
             take(keys[i]);
         }
 #pragma unroll
-        for (int i = 0; i < kSorted; ++i) {
+        for (int i = 0; i < kKept; ++i) {
             take(entryKey(kept[i]));
         }
         return Group::least(found);
@@ -94,9 +104,10 @@ struct BoundSearch {
             uint32_t enough,
             const Count& countOf,
             const uint32_t (&keys)[kCount],
-            const uint64_t (&kept)[kSorted]) const {
+            const KeptEntries<kKept>& kept) const {
         if constexpr (!kLooksAtValues) {
-            return halveKeys(low, high, enough, countOf);
+            return halveKeys(
+                    low, high, enough, countOf, keys, kept, kStepsOfRandom);
         } else {
             low |= kIdleBits;
             high |= kIdleBits;
@@ -125,15 +136,37 @@ struct BoundSearch {
         }
     }
 
-    /// The same by halving alone.
-    template <class Count>
+    /// The same by halving. From step `until` on, now and then the greatest key
+    /// of the range is asked whether it is the k-th: if many keys are equal it
+    /// soon is, and halving goes on until one number is left.
+    template <class Count, int kCount>
     __device__ __forceinline__ uint32_t halveKeys(
             uint32_t low,
             uint32_t high,
             uint32_t enough,
-            const Count& countOf) const {
-        return asKey(narrow<kKeyStep<T>>(
-                low | kIdleBits, high | kIdleBits, enough, countOf));
+            const Count& countOf,
+            const uint32_t (&keys)[kCount],
+            const KeptEntries<kKept>& kept,
+            int until) const {
+        constexpr uint32_t kStep = kKeyStep<T>;
+        low |= kIdleBits;
+        high |= kIdleBits;
+        while (__any_sync(kFullWarp, low < high) && --until > 0) {
+            halve<kStep>(low, high, enough, countOf);
+        }
+        until = 0;
+#pragma unroll 1
+        while (__any_sync(kFullWarp, low < high)) {
+            uint32_t middle = middleOf<kStep>(low, high);
+            if (--until < 0) {
+                until = kStepsBetweenKeys - 1;
+                const uint32_t key = greatestUpTo(high, keys, kept) | kIdleBits;
+                high = low < high ? key : high;
+                middle = low < high ? high - kStep : middle;
+            }
+            splitAt<kStep>(middle, low, high, enough, countOf);
+        }
+        return asKey(high);
     }
 
     /// The least number from low to high whose count is k or more, or a larger
@@ -165,13 +198,29 @@ struct BoundSearch {
         return number & 0x80000000u ? number & ~kIdleBits : number | kIdleBits;
     }
 
+    template <uint32_t kStep>
+    __device__ __forceinline__ static uint32_t middleOf(
+            uint32_t low,
+            uint32_t high) {
+        return low + ((high - low) / 2 & ~(kStep - 1));
+    }
+
     template <uint32_t kStep, class Count>
     __device__ __forceinline__ void halve(
             uint32_t& low,
             uint32_t& high,
             uint32_t enough,
             const Count& countOf) const {
-        const uint32_t middle = low + ((high - low) / 2 & ~(kStep - 1));
+        splitAt<kStep>(middleOf<kStep>(low, high), low, high, enough, countOf);
+    }
+
+    template <uint32_t kStep, class Count>
+    __device__ __forceinline__ void splitAt(
+            uint32_t middle,
+            uint32_t& low,
+            uint32_t& high,
+            uint32_t enough,
+            const Count& countOf) const {
         const uint32_t count = countOf(middle);
         if (low >= high) {
             return;

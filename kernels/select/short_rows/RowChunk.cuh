@@ -55,7 +55,7 @@ struct RowChunk {
         const float rowBias =
                 kHasBias && params.rowBias ? params.rowBias[row] : 0.0f;
         const float floor = params.floor;
-        const uint32_t signMask = params.signMask;
+        const float sign = __uint_as_float(0x3F800000u ^ params.signMask);
 #pragma unroll
         for (int i = 0; i < kItems; ++i) {
             float value = toFloat(loaded[i]);
@@ -65,11 +65,22 @@ struct RowChunk {
                         : 0.0f;
                 value = (value + bias) + rowBias;
                 value = value < floor ? floor : value;
+                keys[i] = numberOf(value, 1.0f);
             } else {
-                value = __uint_as_float(__float_as_uint(value) ^ signMask);
+                keys[i] = numberOf(value, sign);
             }
-            keys[i] = orderedKey(value);
         }
+    }
+
+    /// orderedKey() of value * sign, where sign is 1 or -1, in 4 instructions
+    /// for 7: what a multiplication and an addition make of a NaN is 0x7FFFFFFF
+    /// (CUDA C++ Programming Guide, Floating-Point Standard), which comes out
+    /// as kNanKey, and of -0 it is 0.
+    __device__ __forceinline__ static uint32_t numberOf(
+            float value,
+            float sign) {
+        const int bits = __float_as_int(__fmaf_rn(value, sign, 0.0f));
+        return uint32_t(bits) ^ (uint32_t(bits >> 31) | 0x80000000u);
     }
 
     /// Bits of this lane's keys that are below one.

@@ -22,8 +22,11 @@ class ShortRow : ShortRowBound<T, kHasBias, kLanes, kItems, kSorted> {
     using Group = LaneGroup<kLanes>;
     using Bound::chunk_;
     using Bound::kAnyColumn;
+    using Bound::kIsOneChunk;
+    using Bound::kKept;
     using Bound::params_;
     using typename Bound::Chunk;
+    using typename Bound::Kept;
     using typename Bound::Within;
 
    public:
@@ -40,10 +43,6 @@ class ShortRow : ShortRowBound<T, kHasBias, kLanes, kItems, kSorted> {
             : Bound(params), row_(row), writes_(writes), room_(room) {}
 
     __device__ __forceinline__ void run() {
-        if (params_.k == 1) {
-            runLeast();
-            return;
-        }
         uint64_t entries[kSorted];
         if constexpr (kSortsAll) {
             chunk_.load(params_, row_);
@@ -54,14 +53,22 @@ class ShortRow : ShortRowBound<T, kHasBias, kLanes, kItems, kSorted> {
                         : kNoEntry;
             }
         } else {
-            for (; chunk_.base < chunk_.cols; chunk_.base += Chunk::kColumns) {
+            if constexpr (kIsOneChunk) {
                 chunk_.load(params_, row_);
                 takeChunk();
+            } else {
+                for (; chunk_.base < chunk_.cols;
+                     chunk_.base += Chunk::kColumns) {
+                    chunk_.load(params_, row_);
+                    takeChunk();
+                }
             }
             __syncwarp();
+            // In any arrangement, as they are sorted: neighbouring lanes take
+            // neighbouring places, which lie in different banks.
 #pragma unroll
             for (int i = 0; i < kSorted; ++i) {
-                const uint32_t place = Group::lane() * kSorted + i;
+                const uint32_t place = i * kLanes + Group::lane();
                 entries[i] = place < held_ ? room_[place] : kNoEntry;
             }
             __syncwarp();
@@ -71,63 +78,38 @@ class ShortRow : ShortRowBound<T, kHasBias, kLanes, kItems, kSorted> {
     }
 
    private:
-    // ---- k = 1 --------------------------------------------------------------
-
-    __device__ __forceinline__ void runLeast() {
-        uint32_t best = kNanKey;
-        uint32_t bestColumn = Group::lane();
-        for (; chunk_.base < chunk_.cols; chunk_.base += Chunk::kColumns) {
-            chunk_.load(params_, row_);
-            const uint32_t least = chunk_.least();
-            if (least < best) {
-                best = least;
-#pragma unroll
-                for (int i = kItems - 1; i >= 0; --i) {
-                    bestColumn = chunk_.keys[i] == least ? chunk_.columnOf(i)
-                                                         : bestColumn;
-                }
-            }
-        }
-        const uint32_t key = Group::least(best);
-        const uint32_t column =
-                Group::least(best == key ? bestColumn : ~uint32_t(0));
-        if (Group::lane() == 0 && writes_) {
-            writeResult<T>(params_, row_, 0, makeEntry(key, column));
-        }
-    }
-
-    // ---- k > 1 --------------------------------------------------------------
-
     /// Adds what is better than the bound of the keys.
     __device__ __forceinline__ void takeChunk() {
-        // All rows have as many columns.
-        Within within{kNanKey, chunk_.cols - 1};
-        bool fits = chunk_.cols <= kRoom;
-        if (chunk_.base > 0) {
-            if (!__any_sync(kFullWarp, chunk_.least() < bound_)) {
-                return;
-            }
-            within = {bound_ - 1, kAnyColumn};
+        if (!kIsOneChunk && chunk_.base > 0) {
             uint32_t count = 0;
 #pragma unroll
             for (int i = 0; i < kItems; ++i) {
                 count += chunk_.keys[i] < bound_ ? 1 : 0;
             }
-            fits = __all_sync(kFullWarp, held_ + Group::sum(count) <= kRoom);
+            const uint32_t all = Group::sum(count);
+            if (!__any_sync(kFullWarp, all > 0)) {
+                return;
+            }
+            if (__all_sync(kFullWarp, held_ + all <= kRoom)) {
+                addTaken(count, all, [&](int i) {
+                    return chunk_.keys[i] < bound_;
+                });
+                return;
+            }
+        } else if (chunk_.cols <= kRoom) { // all rows have as many columns
+            add({kNanKey, chunk_.cols - 1});
+            return;
         }
-        if (!fits) {
-            within = narrowRoom();
-        }
-        add(within);
+        add(narrowRoom());
     }
 
     /// Finds what to keep of those held and the chunk: at least k, and as many
     /// as there is room for at most. Drops others that are held.
     __device__ __forceinline__ Within narrowRoom() {
-        uint64_t kept[kSorted];
+        Kept kept;
         __syncwarp();
 #pragma unroll
-        for (int i = 0; i < kSorted; ++i) {
+        for (int i = 0; i < kKept; ++i) {
             const uint32_t place = i * kLanes + Group::lane();
             kept[i] = place < held_ ? room_[place] : kNoEntry;
         }
@@ -135,17 +117,19 @@ class ShortRow : ShortRowBound<T, kHasBias, kLanes, kItems, kSorted> {
         const Within within = this->findBound(kept);
         uint32_t stay = 0;
 #pragma unroll
-        for (int i = 0; i < kSorted; ++i) {
+        for (int i = 0; i < kKept; ++i) {
             stay += within.has(kept[i]) ? 1 : 0;
         }
-        uint32_t place = Group::sumBefore(stay);
+        if constexpr (kKept > 0) {
+            uint32_t place = Group::sumBefore(stay);
 #pragma unroll
-        for (int i = 0; i < kSorted; ++i) {
-            if (within.has(kept[i])) {
-                room_[place++] = kept[i];
+            for (int i = 0; i < kKept; ++i) {
+                if (within.has(kept[i])) {
+                    room_[place++] = kept[i];
+                }
             }
+            held_ = Group::sum(stay);
         }
-        held_ = Group::sum(stay);
         // k of lower columns are not above it.
         bound_ = within.key;
         return within;
@@ -168,6 +152,15 @@ class ShortRow : ShortRowBound<T, kHasBias, kLanes, kItems, kSorted> {
         for (int i = 0; i < kItems; ++i) {
             mine += takes(i) ? 1 : 0;
         }
+        addTaken(mine, Group::sum(mine), takes);
+    }
+
+    /// mine: as many of this lane; all: of the row.
+    template <class Takes>
+    __device__ __forceinline__ void addTaken(
+            uint32_t mine,
+            uint32_t all,
+            const Takes& takes) {
         uint64_t* out = room_ + held_ + Group::sumBefore(mine);
 #pragma unroll
         for (int i = 0; i < kItems; ++i) {
@@ -175,7 +168,18 @@ class ShortRow : ShortRowBound<T, kHasBias, kLanes, kItems, kSorted> {
                 *out++ = chunk_.entryOf(i);
             }
         }
-        held_ += Group::sum(mine);
+        held_ += all;
+    }
+
+    /// Where an entry of the result lies in the room. Lanes store pairs of
+    /// theirs, eight at a time, and load what neighbours have, 16 at a time;
+    /// neither meet in a bank so. Without it all pairs of 16 entries a lane
+    /// did.
+    __device__ __forceinline__ static uint32_t turned(uint32_t place) {
+        constexpr uint32_t kPairs = kSorted / 2; // of a lane
+        constexpr uint32_t kTurns = kPairs < 1 ? 1 : kPairs < 8 ? kPairs : 8;
+        constexpr uint32_t kEntries = kSorted > 16 ? kSorted : 16;
+        return place ^ place / kEntries % kTurns * 2;
     }
 
     /// Neighbouring lanes write neighbouring places.
@@ -183,8 +187,10 @@ class ShortRow : ShortRowBound<T, kHasBias, kLanes, kItems, kSorted> {
             const uint64_t (&entries)[kSorted]) const {
         if constexpr (kSorted > 1) {
 #pragma unroll
-            for (int i = 0; i < kSorted; ++i) {
-                room_[Group::lane() * kSorted + i] = entries[i];
+            for (int i = 0; i < kSorted; i += 2) {
+                uint64_t* to = room_ + turned(Group::lane() * kSorted + i);
+                *reinterpret_cast<ulonglong2*>(to) = {
+                        entries[i], entries[i + 1]};
             }
             __syncwarp();
         }
@@ -196,14 +202,14 @@ class ShortRow : ShortRowBound<T, kHasBias, kLanes, kItems, kSorted> {
                         params_,
                         row_,
                         place,
-                        kSorted > 1 ? room_[place] : entries[0]);
+                        kSorted > 1 ? room_[turned(place)] : entries[0]);
             }
         }
     }
 
     const uint32_t row_;
     const bool writes_;
-    uint64_t* room_;     // [kRoom]
+    uint64_t* room_;     // [kRoom], at a multiple of 16 bytes
     uint32_t held_ = 0;  // entries in the room; from kRoom + 1 columns on, k
     uint32_t bound_ = 0; // keys that are not below it are of no more use
 };

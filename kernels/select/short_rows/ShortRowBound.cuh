@@ -7,6 +7,7 @@
 
 #include "kernels/select/short_rows/BoundSearch.cuh"
 #include "kernels/select/short_rows/RowChunk.cuh"
+#include "kernels/select/short_rows/ShortChunk.h"
 
 namespace faiss_bits {
 
@@ -21,10 +22,13 @@ class ShortRowBound {
                     (kLanes == 8 ? kItems <= 16 : kLanes * kItems == 512)
             ? Halving::ThenValues
             : Halving::Only;
-    using Search = BoundSearch<T, kLanes, kSorted, kHalving>;
 
    protected:
     using Chunk = RowChunk<T, kHasBias, kLanes, kItems>;
+    static constexpr bool kIsOneChunk = Chunk::kColumns < kShortChunkColumns;
+    static constexpr int kKept = kIsOneChunk ? 0 : kSorted;
+    using Kept = KeptEntries<kKept>;
+    using Search = BoundSearch<T, kLanes, kKept, kHalving>;
     /// Entries that there is room for.
     static constexpr uint32_t kRoom = kLanes * kSorted;
 
@@ -44,8 +48,7 @@ class ShortRowBound {
     static constexpr uint32_t kAnyColumn = ~uint32_t(0);
 
     /// Of the chunk and the entries that are kept of those before it.
-    __device__ __forceinline__ Within
-    findBound(const uint64_t (&kept)[kSorted]) const {
+    __device__ __forceinline__ Within findBound(const Kept& kept) const {
         const uint32_t k = uint32_t(params_.k);
         const auto countOf = [&](const auto& keys, uint32_t most) {
             uint32_t count = 0;
@@ -54,14 +57,14 @@ class ShortRowBound {
                 count += key <= most ? 1 : 0;
             }
 #pragma unroll
-            for (int i = 0; i < kSorted; ++i) {
+            for (int i = 0; i < kKept; ++i) {
                 count += entryKey(kept[i]) <= most ? 1 : 0;
             }
             return Group::sum(count);
         };
         uint32_t least = chunk_.least();
 #pragma unroll
-        for (int i = 0; i < kSorted; ++i) {
+        for (int i = 0; i < kKept; ++i) {
             least = min(least, entryKey(kept[i]));
         }
         least = Group::least(least);
@@ -92,7 +95,7 @@ class ShortRowBound {
     template <class Count>
     __device__ __forceinline__ Within findBoundByHalves(
             const Search& search,
-            const uint64_t (&kept)[kSorted],
+            const Kept& kept,
             const Count& countOf,
             uint32_t least,
             uint32_t limit,
@@ -117,7 +120,13 @@ class ShortRowBound {
                     count > kRoom && !isBeyond ? least : high,
                     high,
                     kRoom,
-                    countOfAll);
+                    countOfAll,
+                    chunk_.keys,
+                    kept,
+                    // The limit of the parts is often the k-th key.
+                    __any_sync(kFullWarp, limit == kNanKey)
+                            ? Search::kStepsOfRandom
+                            : 1);
             limit = count < search.k ? kNanKey : found;
             count = countOf(chunk_.keys, limit);
         }
@@ -126,15 +135,13 @@ class ShortRowBound {
             return {limit, kAnyColumn};
         }
         // So many are equal, or NaN, that their columns decide.
+        const uint32_t less = __popc(chunk_.below(limit));
+        const uint32_t equal = chunk_.equalTo(limit);
         const auto countWithin = [&](uint32_t column) {
             const Within within{limit, column};
-            uint32_t sum = 0;
+            uint32_t sum = less + __popc(equal & chunk_.upTo(column));
 #pragma unroll
-            for (int i = 0; i < kItems; ++i) {
-                sum += within.has(chunk_.entryOf(i)) ? 1 : 0;
-            }
-#pragma unroll
-            for (int i = 0; i < kSorted; ++i) {
+            for (int i = 0; i < kKept; ++i) {
                 sum += within.has(kept[i]) ? 1 : 0;
             }
             return Group::sum(sum);
@@ -149,7 +156,7 @@ class ShortRowBound {
     template <class Count>
     __device__ __forceinline__ Within findBoundByValues(
             const Search& search,
-            const uint64_t (&kept)[kSorted],
+            const Kept& kept,
             const Count& countOf,
             uint32_t least,
             uint32_t limit,
@@ -166,7 +173,7 @@ class ShortRowBound {
         uint32_t below = chunk_.below(limit);
         uint32_t less = __popc(below);
 #pragma unroll
-        for (int i = 0; i < kSorted; ++i) {
+        for (int i = 0; i < kKept; ++i) {
             less += entryKey(kept[i]) < limit ? 1 : 0;
         }
         less = Group::sum(less);
@@ -190,7 +197,7 @@ class ShortRowBound {
             const Within within{limit, column};
             uint32_t sum = __popc(below | (equal & chunk_.upTo(column)));
 #pragma unroll
-            for (int i = 0; i < kSorted; ++i) {
+            for (int i = 0; i < kKept; ++i) {
                 sum += within.has(kept[i]) ? 1 : 0;
             }
             return Group::sum(sum);
@@ -206,7 +213,7 @@ class ShortRowBound {
     template <class Count>
     __device__ __forceinline__ uint32_t limitOfParts(
             const Search& search,
-            const uint64_t (&kept)[kSorted],
+            const Kept& kept,
             const Count& countOf,
             uint32_t least) const {
         // Neighbours are in different parts, and so are the last columns.

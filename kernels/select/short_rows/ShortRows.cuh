@@ -10,13 +10,23 @@
 
 namespace faiss_bits {
 
+/// Blocks of a multiprocessor that there are registers for where the compiler,
+/// left to itself, takes a few too many; 0: left to itself, as a 1 would let it
+/// take all.
+template <int kLanes, int kItems, int kSorted>
+constexpr int kShortRowsLeastBlocks = kItems == 16 && kSorted == 16 ? 8
+        : kLanes == 8 && kItems == 8 && kSorted == 8                ? 16
+                                                                    : 0;
+
 /// kLanes lanes a row, from select.firstRow on.
 template <class T, bool kHasBias, int kLanes, int kItems, int kSorted>
-__global__ void __launch_bounds__(kShortRowsThreads)
+__global__ void __launch_bounds__(
+        kShortRowsThreads,
+        kShortRowsLeastBlocks<kLanes, kItems, kSorted>)
         shortRowsKernel(const __grid_constant__ ShortRowsParams params) {
     using Row = ShortRow<T, kHasBias, kLanes, kItems, kSorted>;
     constexpr int kRows = kShortRowsThreads / kLanes;
-    __shared__ uint64_t room[kRows][Row::kRoom];
+    __shared__ alignas(16) uint64_t room[kRows][Row::kRoom];
     const uint32_t inBlock = threadIdx.x / kLanes;
     const uint32_t at = blockIdx.x * kRows + inBlock;
     const bool isThere = at < params.rows;

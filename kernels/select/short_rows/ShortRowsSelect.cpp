@@ -13,6 +13,7 @@
 #include "kernels/select/short_rows/FewOfRowsPlan.h"
 #include "kernels/select/short_rows/LaneListsLaunch.h"
 #include "kernels/select/short_rows/LeastOfRowsLaunch.h"
+#include "kernels/select/short_rows/ShortChunk.h"
 #include "kernels/select/short_rows/ShortRowsLaunch.h"
 #include "kernels/select/short_rows/ShortRowsPolicy.h"
 
@@ -37,6 +38,16 @@ constexpr ShortRowsPolicy kPolicies[] = {
 #undef BITS_SHORT_ROWS
 #undef BITS_FEW_SHORT_ROWS
 };
+
+/// Only kernels that hold so many columns take rows of more, save k = 1.
+#define BITS_SHORT_ROWS(lanes, items, sorted, mostCols, mostK) \
+    static_assert(                                             \
+            mostCols <= (lanes) * (items) || mostK == 1 ||     \
+            (lanes) * (items) == kShortChunkColumns);
+#define BITS_FEW_SHORT_ROWS BITS_SHORT_ROWS
+#include "kernels/select/short_rows/Policies.inc"
+#undef BITS_SHORT_ROWS
+#undef BITS_FEW_SHORT_ROWS
 
 const ShortRowsPolicy* firstOf(
         std::span<const ShortRowsPolicy> policies,

@@ -22,6 +22,19 @@ __device__ __forceinline__ void fenceBarrierInit() {
     asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
 }
 
+/// Barriers of a ring's places: one thread's copies fill each, so many warps
+/// empty it. One thread calls it, and fenceBarrierInit() when all are made.
+__device__ __forceinline__ void initRing(
+        uint64_t* full,
+        uint64_t* empty,
+        int places,
+        uint32_t warps) {
+    for (int i = 0; i < places; ++i) {
+        initBarrier(full + i, 1);
+        initBarrier(empty + i, warps);
+    }
+}
+
 __device__ __forceinline__ void arrive(uint64_t* barrier) {
     asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(
                          sharedAddress(barrier))

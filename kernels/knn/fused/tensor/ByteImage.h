@@ -43,8 +43,8 @@ constexpr bool hasByteNorms(int d) {
     return d <= kMostKeptByteComponents;
 }
 
-/// Norms of an image of 8 bits. Products are below 2^23, limits from -2^29 to
-/// 2^29.
+/// Norms of an image of 8 bits. Products are at most 2^23 in size, limits from
+/// -2^29 to 2^29.
 struct ByteNorms {
     static constexpr int kMost = 1 << 28; ///< longer vectors seem nearer
     static constexpr int kMostLimit = 1 << 29;

@@ -39,17 +39,8 @@ void launchByteKeptScan(
         int multiprocessors,
         size_t sharedBytes,
         cudaStream_t stream) {
-    scan.stages = kByteKeptStages;
-    while (scan.stages > 1 &&
-           size_t(ByteKeptLayout(scan.slabs, scan.stages).bytes) >
-                   sharedBytes) {
-        --scan.stages;
-    }
+    scan.stages = stagesThatFit<ByteKeptLayout>(scan.slabs, sharedBytes);
     const ByteKeptLayout layout(scan.slabs, scan.stages);
-    BITS_THROW_IF_NOT_FMT(
-            scan.stages > 1,
-            "%zu bytes of shared memory a block are too few",
-            sharedBytes);
     planChunks(
             scan,
             {kByteKeptQueries, kByteKeptWidth, scan.slabs * 128},

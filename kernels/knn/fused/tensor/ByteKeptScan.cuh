@@ -10,8 +10,8 @@
 #include "kernels/knn/fused/ByteSearch.h"
 #include "kernels/knn/fused/tensor/BulkPipeline.cuh"
 #include "kernels/knn/fused/tensor/ByteKeptTest.cuh"
+#include "kernels/knn/fused/tensor/ByteRing.cuh"
 #include "kernels/knn/fused/tensor/Wgmma.cuh"
-#include "kernels/knn/fused/tensor/Wgmma8.cuh"
 
 namespace faiss_bits {
 
@@ -25,12 +25,12 @@ constexpr int kByteKeptGroups = 4;
 constexpr int kByteKeptWidth = 128; // vectors of a step
 constexpr int kByteKeptQueries = 64 * kByteKeptGroups;
 static_assert(kByteKeptQueries == int(ByteSearch::kTileQueries));
-constexpr int kByteKeptStages = 8; // at most
 constexpr int kByteKeptThreads = 128 * (kByteKeptGroups + 1);
 constexpr int kByteKeptSteps = 4; // of 32 components in a slab
 
 /// Offsets in a block's shared memory.
 struct ByteKeptLayout {
+    static constexpr int kMostStages = 8;
     static constexpr int kTileBytes = TensorImageLayout::kTileRows * 128;
     static constexpr int kQueryBytes = kByteKeptQueries * 128; // of a slab
     static constexpr int kNormBytes = kByteKeptWidth * sizeof(int32_t);
@@ -46,56 +46,54 @@ struct ByteKeptLayout {
     int bytes;
 
     __host__ __device__ ByteKeptLayout(int slabs, int numStages) {
-        // Norms are read behind the last slab of their step. Whoever has
-        // released a slab of the next step has read them.
-        slots = 1 + (numStages + slabs - 1) / slabs;
+        slots = normSlots(slabs, numStages);
         stages = slabs * kQueryBytes;
         norms = stages + numStages * kTileBytes;
         passed = norms + slots * kNormBytes;
         barriers = passed + kByteKeptGroups * 4 * kWords * 8;
-        bytes = barriers + 2 * (kByteKeptStages + kMostSlabs) * 8;
+        bytes = barriers + 2 * (kMostStages + kMostSlabs) * 8;
     }
 };
 
 /// kLastSteps: of 32 components in the last slab, 1 to 4.
 template <class Buffer, int kLastSteps>
 struct ByteKeptBody {
+    using Layout = ByteKeptLayout;
+
     const ByteKeptParams& params;
-    ByteKeptLayout layout;
+    Layout layout;
     uint8_t* shared;
 
-    static_assert(Buffer::kEntries <= ByteKeptLayout::kWords);
+    static_assert(Buffer::kEntries <= Layout::kWords);
     static constexpr int kWarps = 4 * kByteKeptGroups;
 
     __device__ __forceinline__ uint64_t* full(int stage) const {
         return reinterpret_cast<uint64_t*>(shared + layout.barriers) + stage;
     }
     __device__ __forceinline__ uint64_t* empty(int stage) const {
-        return full(kByteKeptStages + stage);
+        return full(Layout::kMostStages + stage);
     }
     __device__ __forceinline__ uint64_t* queriesFull(int slab) const {
-        return full(2 * kByteKeptStages + slab);
+        return full(2 * Layout::kMostStages + slab);
     }
     __device__ __forceinline__ uint64_t* queriesEmpty(int slab) const {
-        return queriesFull(ByteKeptLayout::kMostSlabs + slab);
+        return queriesFull(Layout::kMostSlabs + slab);
     }
     __device__ __forceinline__ uint8_t* stageAt(int stage) const {
-        return shared + layout.stages + stage * ByteKeptLayout::kTileBytes;
+        return shared + layout.stages + stage * Layout::kTileBytes;
     }
     __device__ __forceinline__ uint8_t* normsAt(int slot) const {
-        return shared + layout.norms + slot * ByteKeptLayout::kNormBytes;
+        return shared + layout.norms + slot * Layout::kNormBytes;
     }
 
     __device__ __forceinline__ void run() {
         if (threadIdx.x == 0) {
-            for (int i = 0; i < kByteKeptStages; ++i) {
-                initBarrier(full(i), 1);
-                initBarrier(empty(i), kWarps);
-            }
-            for (int i = 0; i < ByteKeptLayout::kMostSlabs; ++i) {
-                initBarrier(queriesFull(i), 1);
-                initBarrier(queriesEmpty(i), kWarps);
-            }
+            initRing(full(0), empty(0), Layout::kMostStages, kWarps);
+            initRing(
+                    queriesFull(0),
+                    queriesEmpty(0),
+                    Layout::kMostSlabs,
+                    kWarps);
             fenceBarrierInit();
         }
         __syncthreads();
@@ -127,8 +125,8 @@ struct ByteKeptBody {
 
     /// One thread calls it.
     __device__ __forceinline__ void copy() const {
-        constexpr int kTileBytes = ByteKeptLayout::kTileBytes;
-        constexpr int kNormBytes = ByteKeptLayout::kNormBytes;
+        constexpr int kTileBytes = Layout::kTileBytes;
+        constexpr int kNormBytes = Layout::kNormBytes;
         const TensorScanParams& scan = params.scan;
         const size_t rowsBytes = size_t(scan.slabs) * kTileBytes; // of a tile
         RingPlace stage;
@@ -168,9 +166,9 @@ struct ByteKeptBody {
     }
 
     __device__ __forceinline__ void copyQueries(uint32_t tile, int slab) const {
-        constexpr int kTileBytes = ByteKeptLayout::kTileBytes;
-        constexpr int kTiles = ByteKeptLayout::kQueryBytes / kTileBytes;
-        arriveExpecting(queriesFull(slab), ByteKeptLayout::kQueryBytes);
+        constexpr int kTileBytes = Layout::kTileBytes;
+        constexpr int kTiles = Layout::kQueryBytes / kTileBytes;
+        arriveExpecting(queriesFull(slab), Layout::kQueryBytes);
         for (int i = 0; i < kTiles; ++i) {
             const size_t row = size_t(tile) * kTiles + i;
             copyBulk(
@@ -193,7 +191,7 @@ struct ByteKeptBody {
                         warp * Buffer::kEntries,
                 scan);
         Test test;
-        int32_t sums[kByteKeptWidth / 2];
+        int32_t sums[1][kByteKeptWidth / 2];
         RingPlace stage;
         RingPlace slot;
         uint32_t turn = 0;
@@ -209,7 +207,7 @@ struct ByteKeptBody {
             for (uint32_t unit = first; unit < scan.units;
                  unit += scan.chunks) {
                 if (active) {
-                    multiply(sums, a, stage);
+                    multiply(sums[0], a, stage);
                     test.run(
                             sums,
                             reinterpret_cast<const int32_t*>(normsAt(slot.at)),
@@ -241,7 +239,7 @@ struct ByteKeptBody {
             int32_t (&sums)[kByteKeptWidth / 2],
             uint64_t a,
             RingPlace& stage) const {
-        constexpr int kSlabPieces = ByteKeptLayout::kQueryBytes / 16;
+        constexpr int kSlabPieces = Layout::kQueryBytes / 16;
         const int last = params.scan.slabs - 1;
         int before = 0;
         for (int slab = 0; slab < last; ++slab) {

@@ -4,8 +4,7 @@
 #include <climits>
 
 #include "kernels/knn/fused/tensor/ByteImage.h"
-#include "kernels/knn/fused/tensor/PassedBuffer.cuh"
-#include "kernels/knn/fused/tensor/ScanRows.cuh"
+#include "kernels/knn/fused/tensor/FragmentParts.cuh"
 
 namespace faiss_bits {
 
@@ -14,9 +13,15 @@ namespace faiss_bits {
 /// comparing are one instruction a value, as the greatest of some is all that
 /// is asked first.
 template <int kWidth>
-class ByteKeptTest {
+class ByteKeptTest : public FragmentParts<int32_t, 1, kWidth, 64> {
+    using Base = FragmentParts<int32_t, 1, kWidth, 64>;
+    using Base::appendPart;
+    using Base::kGroups;
+    using Base::kPairs;
+    using Base::maskOf;
+
    public:
-    static constexpr int kRows = 2;
+    using Base::kRows;
 
     /// row: of the fragment's first value in this lane.
     __device__ __forceinline__ void start(
@@ -48,7 +53,7 @@ class ByteKeptTest {
     /// LimitTest::run. norms: of the fragment's columns, shared.
     template <class Buffer>
     __device__ __forceinline__ void run(
-            const int32_t (&sums)[kWidth / 2],
+            const int32_t (&sums)[1][kWidth / 2],
             const int32_t* norms,
             uint32_t column,
             Buffer& buffer) {
@@ -65,7 +70,7 @@ class ByteKeptTest {
                 const int2 norm = mine[kRowLanes * j];
 #pragma unroll
                 for (int r = 0; r < kRows; ++r) {
-                    const int32_t* v = &sums[4 * j + 2 * r];
+                    const int32_t* v = &sums[0][4 * j + 2 * r];
                     most[r] = p == 0 ? v[0] + norm.x
                                      : __viaddmax_s32(v[0], norm.x, most[r]);
                     most[r] = __viaddmax_s32(v[1], norm.y, most[r]);
@@ -83,65 +88,39 @@ class ByteKeptTest {
             if (!__any_sync(kFullWarp, hit[g])) {
                 continue;
             }
-            uint32_t mask = 0;
-#pragma unroll
-            for (int p = 0; p < kPairs; ++p) {
-                const int j = g * kPairs + p;
-                const int2 norm = mine[kRowLanes * j];
-#pragma unroll
-                for (int r = 0; r < kRows; ++r) {
-                    const int32_t* v = &sums[4 * j + 2 * r];
-                    const int bit = r * 2 * kPairs + 2 * p;
-                    mask |= v[0] + norm.x >= limits_[r] ? 1u << bit : 0u;
-                    mask |= v[1] + norm.y >= limits_[r] ? 2u << bit : 0u;
-                }
-            }
-            const uint32_t full = buffer.template append<kRows, 2 * kPairs, 64>(
+            const uint32_t mask = maskOf(
+                    sums,
+                    g,
+                    [&](int j) { return mine[kRowLanes * j]; },
+                    [&](int32_t sum, int32_t norm, int r) {
+                        return sum + norm >= limits_[r];
+                    });
+            appendPart(
+                    buffer,
+                    g,
                     mask,
                     row_,
-                    column + 8 * g * kPairs + 2 * lane,
+                    column,
+                    limits_,
+                    kTakesNothing,
                     [&](uint32_t bit) {
                         const uint32_t c = bit % (2 * kPairs);
                         const int32_t norm =
                                 norms[8 * (g * kPairs + c / 2) + 2 * lane +
                                       c % 2];
-                        return valueOf(sumOf(sums, g, bit), norm);
+                        return keptOf(Base::valueOf(sums, g, bit), norm);
                     });
-#pragma unroll
-            for (int r = 0; r < kRows; ++r) {
-                limits_[r] = full >> r & 1 ? kTakesNothing : limits_[r];
-            }
         }
     }
 
    private:
     static constexpr int32_t kTakesNothing = INT_MAX;
-    static constexpr int kGroups = 4; // parts, each with a predicate
-    static constexpr int kPairs = kWidth / 8 / kGroups; // of columns
-    static_assert(kRows * 2 * kPairs <= 32);
 
     /// What is kept of what passed; as its norm where that is no finite number.
-    __device__ __forceinline__ float valueOf(int32_t sum, int32_t norm) const {
+    __device__ __forceinline__ float keptOf(int32_t sum, int32_t norm) const {
         return norm == ByteNorms::kNone     ? __int_as_float(0x7fc00000)
                 : norm == -ByteNorms::kNone ? __int_as_float(0xff800000)
                                             : unit_ * float(sum + norm);
-    }
-
-    /// The sum that a bit stands for, as LimitTest::valueOf.
-    template <int kFirst = 0, int kCount = kRows * 2 * kPairs>
-    static __device__ __forceinline__ int32_t
-    sumOf(const int32_t (&sums)[kWidth / 2], int part, uint32_t bit) {
-        if constexpr (kCount == 1) {
-            constexpr int kRow = kFirst / (2 * kPairs);
-            const int j = part * kPairs + kFirst / 2 % kPairs;
-            return sums[4 * j + 2 * kRow + kFirst % 2];
-        } else {
-            constexpr int kHalf = kCount / 2;
-            static_assert(kHalf * 2 == kCount);
-            const int32_t low = sumOf<kFirst, kHalf>(sums, part, bit);
-            const int32_t high = sumOf<kFirst + kHalf, kHalf>(sums, part, bit);
-            return bit & kHalf ? high : low;
-        }
     }
 
     int32_t limits_[kRows];

@@ -29,17 +29,8 @@ void launchByteScan(
         int multiprocessors,
         size_t sharedBytes,
         cudaStream_t stream) {
-    scan.stages = kByteStages;
-    while (scan.stages > 1 &&
-           size_t(ByteSharedLayout(scan.slabs, scan.stages).bytes) >
-                   sharedBytes) {
-        --scan.stages;
-    }
+    scan.stages = stagesThatFit<ByteSharedLayout>(scan.slabs, sharedBytes);
     const ByteSharedLayout layout(scan.slabs, scan.stages);
-    BITS_THROW_IF_NOT_FMT(
-            scan.stages > 1,
-            "%zu bytes of shared memory a block are too few",
-            sharedBytes);
     planChunks(
             scan,
             {kByteQueries, kByteWidth, scan.slabs * 128},

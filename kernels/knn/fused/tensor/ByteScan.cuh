@@ -10,21 +10,21 @@
 #include "kernels/common/DependentLaunch.h"
 #include "kernels/knn/fused/ByteSearch.h"
 #include "kernels/knn/fused/tensor/BulkPipeline.cuh"
+#include "kernels/knn/fused/tensor/ByteRing.cuh"
 #include "kernels/knn/fused/tensor/ByteScan.h"
 #include "kernels/knn/fused/tensor/LimitTest.cuh"
 #include "kernels/knn/fused/tensor/Wgmma.cuh"
-#include "kernels/knn/fused/tensor/Wgmma8.cuh"
 
 namespace faiss_bits {
 
 constexpr int kByteGroups = 2;
 constexpr int kByteWidth = 256; // vectors of a step
 constexpr int kByteQueries = 64 * kByteGroups;
-constexpr int kByteStages = 8; // at most
 static_assert(int(ByteSearch::kTileQueries) % kByteQueries == 0);
 
 /// Offsets in a block's shared memory.
 struct ByteSharedLayout {
+    static constexpr int kMostStages = 8;
     static constexpr int kTileBytes = TensorImageLayout::kTileRows * 128;
     static constexpr int kStageBytes = 3 * kTileBytes; // queries and vectors
     static constexpr int kNormBytes = kByteWidth * sizeof(float);
@@ -37,13 +37,11 @@ struct ByteSharedLayout {
     int bytes;
 
     __host__ __device__ ByteSharedLayout(int slabs, int stages) {
-        // Norms are read behind the last slab of their step. Whoever has
-        // released a slab of the next step has read them.
-        slots = 1 + (stages + slabs - 1) / slabs;
+        slots = normSlots(slabs, stages);
         norms = stages * kStageBytes;
         passed = norms + slots * kNormBytes;
         barriers = passed + kByteGroups * 4 * kWords * 8;
-        bytes = barriers + 2 * kByteStages * 8;
+        bytes = barriers + 2 * kMostStages * 8;
     }
 };
 
@@ -95,29 +93,28 @@ class ByteTest : public LimitTest<ScanNorms::None, 1, kByteWidth, 64> {
 
 template <class Buffer>
 struct ByteScanBody {
+    using Layout = ByteSharedLayout;
+
     const ByteScanParams& params;
-    ByteSharedLayout layout;
+    Layout layout;
     uint8_t* shared;
 
     __device__ __forceinline__ uint64_t* full(int stage) const {
         return reinterpret_cast<uint64_t*>(shared + layout.barriers) + stage;
     }
     __device__ __forceinline__ uint64_t* empty(int stage) const {
-        return full(kByteStages + stage);
+        return full(Layout::kMostStages + stage);
     }
     __device__ __forceinline__ uint8_t* stageAt(int stage) const {
-        return shared + stage * ByteSharedLayout::kStageBytes;
+        return shared + stage * Layout::kStageBytes;
     }
     __device__ __forceinline__ uint8_t* normsAt(int slot) const {
-        return shared + layout.norms + slot * ByteSharedLayout::kNormBytes;
+        return shared + layout.norms + slot * Layout::kNormBytes;
     }
 
     __device__ __forceinline__ void run() {
         if (threadIdx.x == 0) {
-            for (int i = 0; i < kByteStages; ++i) {
-                initBarrier(full(i), 1);
-                initBarrier(empty(i), 4 * kByteGroups);
-            }
+            initRing(full(0), empty(0), Layout::kMostStages, 4 * kByteGroups);
             fenceBarrierInit();
         }
         __syncthreads();
@@ -156,8 +153,8 @@ struct ByteScanBody {
 
     /// One thread calls it.
     __device__ __forceinline__ void copy() const {
-        constexpr int kTileBytes = ByteSharedLayout::kTileBytes;
-        constexpr int kNormBytes = ByteSharedLayout::kNormBytes;
+        constexpr int kTileBytes = Layout::kTileBytes;
+        constexpr int kNormBytes = Layout::kNormBytes;
         const TensorScanParams& scan = params.scan;
         const size_t rowsBytes = size_t(scan.slabs) * kTileBytes; // of a tile
         RingPlace stage;
@@ -173,7 +170,7 @@ struct ByteScanBody {
                         waitFor(empty(stage.at), stage.parity ^ 1);
                         arriveExpecting(
                                 barrier,
-                                ByteSharedLayout::kStageBytes +
+                                Layout::kStageBytes +
                                         (slab == 0 ? kNormBytes : 0));
                         if (slab == 0) {
                             copyBulk(
@@ -213,7 +210,7 @@ struct ByteScanBody {
                 reinterpret_cast<uint64_t*>(shared + layout.passed) +
                         warp * Buffer::kEntries,
                 scan);
-        static_assert(Buffer::kEntries <= ByteSharedLayout::kWords);
+        static_assert(Buffer::kEntries <= Layout::kWords);
         ByteTest test;
         int32_t sums[kByteWidth / 2];
         RingPlace stage;
@@ -237,8 +234,8 @@ struct ByteScanBody {
                 const uint32_t at = sharedAddress(stageAt(stage.at));
                 const uint64_t a =
                         wgmma::descriptor<128>(at + group * kGroupBytes);
-                const uint64_t b = wgmma::descriptor<128>(
-                        at + ByteSharedLayout::kTileBytes);
+                const uint64_t b =
+                        wgmma::descriptor<128>(at + Layout::kTileBytes);
                 wgmma::fence();
 #pragma unroll
                 for (int step = 0; step < kSteps; ++step) {

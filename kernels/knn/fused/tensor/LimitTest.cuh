@@ -3,8 +3,7 @@
 
 #include <limits>
 
-#include "kernels/knn/fused/tensor/PassedBuffer.cuh"
-#include "kernels/knn/fused/tensor/ScanRows.cuh"
+#include "kernels/knn/fused/tensor/FragmentParts.cuh"
 
 namespace faiss_bits {
 
@@ -14,9 +13,15 @@ namespace faiss_bits {
 /// of lane l the rows l / 4 and l / 4 + 8 of every block, and the columns
 /// 8 j + 2 (l mod 4) and the next of each j; value [block][4 j + 2 half + odd].
 template <ScanNorms kNorms, int kBlocks, int kWidth, int kRowStep>
-class LimitTest {
+class LimitTest : public FragmentParts<float, kBlocks, kWidth, kRowStep> {
+    using Base = FragmentParts<float, kBlocks, kWidth, kRowStep>;
+    using Base::appendPart;
+    using Base::kGroups;
+    using Base::kPairs;
+    using Base::maskOf;
+
    public:
-    static constexpr int kRows = 2 * kBlocks;
+    using Base::kRows;
 
     /// row: of the fragment's first value in this lane.
     __device__ __forceinline__ void start(
@@ -69,7 +74,6 @@ class LimitTest {
             const float* norms,
             uint32_t column,
             Buffer& buffer) {
-        const int lane = threadIdx.x % 4;
         bool hit[kGroups];
         bool any = false;
 #pragma unroll
@@ -96,19 +100,13 @@ class LimitTest {
             if (!__any_sync(kFullWarp, hit[g])) {
                 continue;
             }
-            uint32_t mask = 0;
-#pragma unroll
-            for (int p = 0; p < kPairs; ++p) {
-                const int j = g * kPairs + p;
-                const float2 norm = normsOf(norms, j);
-#pragma unroll
-                for (int r = 0; r < kRows; ++r) {
-                    const float* v = &values[r / 2][4 * j + 2 * (r % 2)];
-                    const int bit = r * 2 * kPairs + 2 * p;
-                    mask |= passes(v[0], norm.x, r) ? 1u << bit : 0u;
-                    mask |= passes(v[1], norm.y, r) ? 2u << bit : 0u;
-                }
-            }
+            uint32_t mask = maskOf(
+                    values,
+                    g,
+                    [&](int j) { return normsOf(norms, j); },
+                    [&](float value, float norm, int r) {
+                        return passes(value, norm, r);
+                    });
             // NaN passes all the same.
 #pragma unroll
             for (int r = 0; r < kRows; ++r) {
@@ -117,18 +115,17 @@ class LimitTest {
                         ? ~(kOfRow << r * 2 * kPairs)
                         : ~0u;
             }
-            const uint32_t full =
-                    buffer.template append<kRows, 2 * kPairs, kRowStep>(
-                            mask,
-                            row_,
-                            column + 8 * g * kPairs + 2 * lane,
-                            [&](uint32_t bit) {
-                                return valueOf(values, g, bit);
-                            });
-#pragma unroll
-            for (int r = 0; r < kRows; ++r) {
-                limits_[r] = full >> r & 1 ? kTakesNothing : limits_[r];
-            }
+            appendPart(
+                    buffer,
+                    g,
+                    mask,
+                    row_,
+                    column,
+                    limits_,
+                    kTakesNothing,
+                    [&](uint32_t bit) {
+                        return Base::valueOf(values, g, bit);
+                    });
         }
     }
 
@@ -138,30 +135,6 @@ class LimitTest {
    protected:
     static constexpr float kTakesNothing =
             std::numeric_limits<float>::infinity();
-    static constexpr int kGroups = 4; // parts, each with a predicate
-    static constexpr int kPairs = kWidth / 8 / kGroups; // of columns
-    static_assert(kRows * 2 * kPairs <= 32);
-
-    /// The value that a bit of a part's mask stands for, of kCount from kFirst
-    /// on: selected, as registers have no numbers.
-    template <int kFirst = 0, int kCount = kRows * 2 * kPairs>
-    static __device__ __forceinline__ float valueOf(
-            const float (&values)[kBlocks][kWidth / 2],
-            int part,
-            uint32_t bit) {
-        if constexpr (kCount == 1) {
-            constexpr int kRow = kFirst / (2 * kPairs);
-            const int j = part * kPairs + kFirst / 2 % kPairs;
-            return values[kRow / 2][4 * j + 2 * (kRow % 2) + kFirst % 2];
-        } else {
-            constexpr int kHalf = kCount / 2;
-            static_assert(kHalf * 2 == kCount);
-            const float low = valueOf<kFirst, kHalf>(values, part, bit);
-            const float high =
-                    valueOf<kFirst + kHalf, kHalf>(values, part, bit);
-            return bit & kHalf ? high : low;
-        }
-    }
 
     /// Exact, as image and norm scales suit each other; where they do not,
     /// nothing is decided: the limit becomes NaN, and all passes.

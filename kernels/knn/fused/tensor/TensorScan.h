@@ -75,7 +75,7 @@ void runTensorScan(
 ///
 /// Passes   as runTensorScan, x' and q' as the images of 8 bits have them
 /// Others   as runTensorScan
-/// Cost     as runTensorScan, of operations in 8 bits, d rounded up to 128
+/// Cost     as runTensorScan, in 8 bits; d rounded up to 32, beyond 512 to 128
 void runByteScan(
         const TensorScanProblem& problem,
         const ByteImage& queries,

@@ -38,9 +38,9 @@
 /// (|x|^2 + |q|^2) + normError + 4 u |x'| |q'| + 2 (conversion + product) + 2 d
 /// 2^-149; g(d + 8) covers it and products of small terms.
 ///
-/// - bytes (ByteScan.h): as mma.sync, with an exact product, but F is rounded, by
-///   u of itself: 2 u |x'| |q'|, of which the error of the product above is far
-///   more (docs/bounds.md).
+/// - bytes, beyond 512 components: as mma.sync, with an exact product, but F is
+///   rounded, by u of itself: 2 u |x'| |q'|, of which the error of the product
+///   above is far more. Up to 512 all is in integers: docs/bounds.md.
 ///
 /// **Centers.** For L2 x and q stand for both less the center c; what the
 /// subtractions were rounded by is in r_x and r_q. For inner products x stands

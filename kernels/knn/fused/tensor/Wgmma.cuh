@@ -46,9 +46,44 @@ __device__ __forceinline__ void raiseRegisters() {
     asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(kRegisters));
 }
 
-#define BITS_EIGHT(c, i)                                        \
-    "+f"(c[i]), "+f"(c[i + 1]), "+f"(c[i + 2]), "+f"(c[i + 3]), \
-            "+f"(c[i + 4]), "+f"(c[i + 5]), "+f"(c[i + 6]), "+f"(c[i + 7])
+// Operands of a product: the registers of c by number, and as read and written
+// ones of a type ("f" or "r").
+// clang-format off
+#define BITS_NAMES_32 \
+    "%0, %1, %2, %3, %4, %5, %6, %7, " \
+    "%8, %9, %10, %11, %12, %13, %14, %15, " \
+    "%16, %17, %18, %19, %20, %21, %22, %23, " \
+    "%24, %25, %26, %27, %28, %29, %30, %31"
+#define BITS_NAMES_64 \
+    BITS_NAMES_32 ", " \
+    "%32, %33, %34, %35, %36, %37, %38, %39, " \
+    "%40, %41, %42, %43, %44, %45, %46, %47, " \
+    "%48, %49, %50, %51, %52, %53, %54, %55, " \
+    "%56, %57, %58, %59, %60, %61, %62, %63"
+#define BITS_NAMES_128 \
+    BITS_NAMES_64 ", " \
+    "%64, %65, %66, %67, %68, %69, %70, %71, " \
+    "%72, %73, %74, %75, %76, %77, %78, %79, " \
+    "%80, %81, %82, %83, %84, %85, %86, %87, " \
+    "%88, %89, %90, %91, %92, %93, %94, %95, " \
+    "%96, %97, %98, %99, %100, %101, %102, %103, " \
+    "%104, %105, %106, %107, %108, %109, %110, %111, " \
+    "%112, %113, %114, %115, %116, %117, %118, %119, " \
+    "%120, %121, %122, %123, %124, %125, %126, %127"
+
+#define BITS_SUMS_8(type, c, i) \
+    "+" type(c[i]), "+" type(c[i + 1]), "+" type(c[i + 2]), \
+    "+" type(c[i + 3]), "+" type(c[i + 4]), "+" type(c[i + 5]), \
+    "+" type(c[i + 6]), "+" type(c[i + 7])
+#define BITS_SUMS_32_FROM(type, c, i) \
+    BITS_SUMS_8(type, c, i), BITS_SUMS_8(type, c, i + 8), \
+    BITS_SUMS_8(type, c, i + 16), BITS_SUMS_8(type, c, i + 24)
+#define BITS_SUMS_32(type, c) BITS_SUMS_32_FROM(type, c, 0)
+#define BITS_SUMS_64(type, c) \
+    BITS_SUMS_32(type, c), BITS_SUMS_32_FROM(type, c, 32)
+#define BITS_SUMS_128(type, c) \
+    BITS_SUMS_64(type, c), BITS_SUMS_32_FROM(type, c, 64), \
+    BITS_SUMS_32_FROM(type, c, 96)
 
 /// c = a b^T + (add ? c : 0): 64 rows of a, kWidth rows of b, 16 components.
 template <int kWidth>
@@ -67,7 +102,6 @@ __device__ __forceinline__ void multiplyOwn(
         const uint32_t (&a)[2],
         uint64_t b);
 
-// clang-format off
 template <>
 __device__ __forceinline__ void multiplyOwn<64>(
         float (&c)[32],
@@ -76,17 +110,10 @@ __device__ __forceinline__ void multiplyOwn<64>(
     asm volatile(
             "{\n"
             "wgmma.mma_async.sync.aligned.m64n64k16.f32.f16.f16 "
-            "{"
-            "%0, %1, %2, %3, %4, %5, %6, %7, "
-            "%8, %9, %10, %11, %12, %13, %14, %15, "
-            "%16, %17, %18, %19, %20, %21, %22, %23, "
-            "%24, %25, %26, %27, %28, %29, %30, %31}, "
+            "{" BITS_NAMES_32 "}, "
             "{%32, %33, %34, %34}, %35, 0, 1, 1, 0;\n"
             "}"
-            : BITS_EIGHT(c, 0),
-              BITS_EIGHT(c, 8),
-              BITS_EIGHT(c, 16),
-              BITS_EIGHT(c, 24)
+            : BITS_SUMS_32("f", c)
             : "r"(a[0]), "r"(a[1]), "r"(0), "l"(b));
 }
 
@@ -98,25 +125,10 @@ __device__ __forceinline__ void multiplyOwn<128>(
     asm volatile(
             "{\n"
             "wgmma.mma_async.sync.aligned.m64n128k16.f32.f16.f16 "
-            "{"
-            "%0, %1, %2, %3, %4, %5, %6, %7, "
-            "%8, %9, %10, %11, %12, %13, %14, %15, "
-            "%16, %17, %18, %19, %20, %21, %22, %23, "
-            "%24, %25, %26, %27, %28, %29, %30, %31, "
-            "%32, %33, %34, %35, %36, %37, %38, %39, "
-            "%40, %41, %42, %43, %44, %45, %46, %47, "
-            "%48, %49, %50, %51, %52, %53, %54, %55, "
-            "%56, %57, %58, %59, %60, %61, %62, %63}, "
+            "{" BITS_NAMES_64 "}, "
             "{%64, %65, %66, %66}, %67, 0, 1, 1, 0;\n"
             "}"
-            : BITS_EIGHT(c, 0),
-              BITS_EIGHT(c, 8),
-              BITS_EIGHT(c, 16),
-              BITS_EIGHT(c, 24),
-              BITS_EIGHT(c, 32),
-              BITS_EIGHT(c, 40),
-              BITS_EIGHT(c, 48),
-              BITS_EIGHT(c, 56)
+            : BITS_SUMS_64("f", c)
             : "r"(a[0]), "r"(a[1]), "r"(0), "l"(b));
 }
 
@@ -128,41 +140,10 @@ __device__ __forceinline__ void multiplyOwn<256>(
     asm volatile(
             "{\n"
             "wgmma.mma_async.sync.aligned.m64n256k16.f32.f16.f16 "
-            "{"
-            "%0, %1, %2, %3, %4, %5, %6, %7, "
-            "%8, %9, %10, %11, %12, %13, %14, %15, "
-            "%16, %17, %18, %19, %20, %21, %22, %23, "
-            "%24, %25, %26, %27, %28, %29, %30, %31, "
-            "%32, %33, %34, %35, %36, %37, %38, %39, "
-            "%40, %41, %42, %43, %44, %45, %46, %47, "
-            "%48, %49, %50, %51, %52, %53, %54, %55, "
-            "%56, %57, %58, %59, %60, %61, %62, %63, "
-            "%64, %65, %66, %67, %68, %69, %70, %71, "
-            "%72, %73, %74, %75, %76, %77, %78, %79, "
-            "%80, %81, %82, %83, %84, %85, %86, %87, "
-            "%88, %89, %90, %91, %92, %93, %94, %95, "
-            "%96, %97, %98, %99, %100, %101, %102, %103, "
-            "%104, %105, %106, %107, %108, %109, %110, %111, "
-            "%112, %113, %114, %115, %116, %117, %118, %119, "
-            "%120, %121, %122, %123, %124, %125, %126, %127}, "
+            "{" BITS_NAMES_128 "}, "
             "{%128, %129, %130, %130}, %131, 0, 1, 1, 0;\n"
             "}"
-            : BITS_EIGHT(c, 0),
-              BITS_EIGHT(c, 8),
-              BITS_EIGHT(c, 16),
-              BITS_EIGHT(c, 24),
-              BITS_EIGHT(c, 32),
-              BITS_EIGHT(c, 40),
-              BITS_EIGHT(c, 48),
-              BITS_EIGHT(c, 56),
-              BITS_EIGHT(c, 64),
-              BITS_EIGHT(c, 72),
-              BITS_EIGHT(c, 80),
-              BITS_EIGHT(c, 88),
-              BITS_EIGHT(c, 96),
-              BITS_EIGHT(c, 104),
-              BITS_EIGHT(c, 112),
-              BITS_EIGHT(c, 120)
+            : BITS_SUMS_128("f", c)
             : "r"(a[0]), "r"(a[1]), "r"(0), "l"(b));
 }
 
@@ -177,17 +158,10 @@ __device__ __forceinline__ void multiply<64>(
             ".reg .pred p;\n"
             "setp.ne.b32 p, %34, 0;\n"
             "wgmma.mma_async.sync.aligned.m64n64k16.f32.f16.f16 "
-            "{"
-            "%0, %1, %2, %3, %4, %5, %6, %7, "
-            "%8, %9, %10, %11, %12, %13, %14, %15, "
-            "%16, %17, %18, %19, %20, %21, %22, %23, "
-            "%24, %25, %26, %27, %28, %29, %30, %31}, "
+            "{" BITS_NAMES_32 "}, "
             "%32, %33, p, 1, 1, 0, 0;\n"
             "}"
-            : BITS_EIGHT(c, 0),
-              BITS_EIGHT(c, 8),
-              BITS_EIGHT(c, 16),
-              BITS_EIGHT(c, 24)
+            : BITS_SUMS_32("f", c)
             : "l"(a), "l"(b), "r"(add));
 }
 
@@ -202,25 +176,10 @@ __device__ __forceinline__ void multiply<128>(
             ".reg .pred p;\n"
             "setp.ne.b32 p, %66, 0;\n"
             "wgmma.mma_async.sync.aligned.m64n128k16.f32.f16.f16 "
-            "{"
-            "%0, %1, %2, %3, %4, %5, %6, %7, "
-            "%8, %9, %10, %11, %12, %13, %14, %15, "
-            "%16, %17, %18, %19, %20, %21, %22, %23, "
-            "%24, %25, %26, %27, %28, %29, %30, %31, "
-            "%32, %33, %34, %35, %36, %37, %38, %39, "
-            "%40, %41, %42, %43, %44, %45, %46, %47, "
-            "%48, %49, %50, %51, %52, %53, %54, %55, "
-            "%56, %57, %58, %59, %60, %61, %62, %63}, "
+            "{" BITS_NAMES_64 "}, "
             "%64, %65, p, 1, 1, 0, 0;\n"
             "}"
-            : BITS_EIGHT(c, 0),
-              BITS_EIGHT(c, 8),
-              BITS_EIGHT(c, 16),
-              BITS_EIGHT(c, 24),
-              BITS_EIGHT(c, 32),
-              BITS_EIGHT(c, 40),
-              BITS_EIGHT(c, 48),
-              BITS_EIGHT(c, 56)
+            : BITS_SUMS_64("f", c)
             : "l"(a), "l"(b), "r"(add));
 }
 
@@ -235,45 +194,54 @@ __device__ __forceinline__ void multiply<256>(
             ".reg .pred p;\n"
             "setp.ne.b32 p, %130, 0;\n"
             "wgmma.mma_async.sync.aligned.m64n256k16.f32.f16.f16 "
-            "{"
-            "%0, %1, %2, %3, %4, %5, %6, %7, "
-            "%8, %9, %10, %11, %12, %13, %14, %15, "
-            "%16, %17, %18, %19, %20, %21, %22, %23, "
-            "%24, %25, %26, %27, %28, %29, %30, %31, "
-            "%32, %33, %34, %35, %36, %37, %38, %39, "
-            "%40, %41, %42, %43, %44, %45, %46, %47, "
-            "%48, %49, %50, %51, %52, %53, %54, %55, "
-            "%56, %57, %58, %59, %60, %61, %62, %63, "
-            "%64, %65, %66, %67, %68, %69, %70, %71, "
-            "%72, %73, %74, %75, %76, %77, %78, %79, "
-            "%80, %81, %82, %83, %84, %85, %86, %87, "
-            "%88, %89, %90, %91, %92, %93, %94, %95, "
-            "%96, %97, %98, %99, %100, %101, %102, %103, "
-            "%104, %105, %106, %107, %108, %109, %110, %111, "
-            "%112, %113, %114, %115, %116, %117, %118, %119, "
-            "%120, %121, %122, %123, %124, %125, %126, %127}, "
+            "{" BITS_NAMES_128 "}, "
             "%128, %129, p, 1, 1, 0, 0;\n"
             "}"
-            : BITS_EIGHT(c, 0),
-              BITS_EIGHT(c, 8),
-              BITS_EIGHT(c, 16),
-              BITS_EIGHT(c, 24),
-              BITS_EIGHT(c, 32),
-              BITS_EIGHT(c, 40),
-              BITS_EIGHT(c, 48),
-              BITS_EIGHT(c, 56),
-              BITS_EIGHT(c, 64),
-              BITS_EIGHT(c, 72),
-              BITS_EIGHT(c, 80),
-              BITS_EIGHT(c, 88),
-              BITS_EIGHT(c, 96),
-              BITS_EIGHT(c, 104),
-              BITS_EIGHT(c, 112),
-              BITS_EIGHT(c, 120)
+            : BITS_SUMS_128("f", c)
             : "l"(a), "l"(b), "r"(add));
+}
+
+/// c = a b^T + (add ? c : 0), exactly: 64 rows of a, 128 rows of b, 32
+/// components of 8 bits with a sign. Descriptors as of 16 bits; a step of 32
+/// components is 2 further.
+__device__ __forceinline__ void multiplyBytes(
+        int32_t (&c)[64],
+        uint64_t a,
+        uint64_t b,
+        int add) {
+    asm volatile(
+            "{\n"
+            ".reg .pred p;\n"
+            "setp.ne.b32 p, %66, 0;\n"
+            "wgmma.mma_async.sync.aligned.m64n128k32.s32.s8.s8 "
+            "{" BITS_NAMES_64 "}, "
+            "%64, %65, p;\n"
+            "}"
+            : BITS_SUMS_64("r", c)
+            : "l"(a), "l"(b), "r"(add));
+}
+
+/// The same with 256 rows of b; c += a b^T.
+__device__ __forceinline__ void multiplyBytes(
+        int32_t (&c)[128],
+        uint64_t a,
+        uint64_t b) {
+    asm volatile(
+            "wgmma.mma_async.sync.aligned.m64n256k32.s32.s8.s8 "
+            "{" BITS_NAMES_128 "}, "
+            "%128, %129, 1;"
+            : BITS_SUMS_128("r", c)
+            : "l"(a), "l"(b));
 }
 // clang-format on
 
-#undef BITS_EIGHT
+#undef BITS_NAMES_32
+#undef BITS_NAMES_64
+#undef BITS_NAMES_128
+#undef BITS_SUMS_8
+#undef BITS_SUMS_32_FROM
+#undef BITS_SUMS_32
+#undef BITS_SUMS_64
+#undef BITS_SUMS_128
 
 } // namespace faiss_bits::wgmma

@@ -1,0 +1,95 @@
+#include "kernels/cpu/AllPairs.h"
+
+#include <algorithm>
+
+#include "kernels/common/Error.h"
+#include "kernels/cpu/Bytes.h"
+#include "kernels/cpu/CanonicalTypes.h"
+#include "kernels/cpu/CertifiedPacked.h"
+
+namespace faiss_bits::cpu {
+
+namespace {
+
+/// True if products in float64 are less work than candidates of `k` results.
+template <class T>
+bool isForDoubles(const Setup<T>& setup, const Problem<T>& problem, idx_t k) {
+    const Arithmetic wanted = problem.choice.arithmetic;
+    const bool isKnown = isCertifiedPacked(setup, problem);
+    BITS_THROW_IF_NOT_FMT(
+            wanted != Arithmetic::Doubles || isKnown,
+            "choice.arithmetic = %s is for certified searches of float32, with "
+            "L2 or inner product, packed",
+            nameOf(wanted));
+    if (wanted != Arithmetic::Auto) {
+        return wanted == Arithmetic::Doubles;
+    }
+    // What it is worth packing for; and rows that are sorted more than
+    // searched.
+    constexpr idx_t kLeastQueries = 64, kLeastVectors = 512, kMostShare = 12;
+    const idx_t n = setup.numVectors;
+    if (!isKnown || setup.numQueries < kLeastQueries || n < kLeastVectors ||
+        kMostShare * k < n ||
+        !canonicalKernelsFor<T>(setup.metric, setup.target).prefersAllPairs) {
+        return false;
+    }
+    // Nanoseconds of a query that all pairs take more than candidates do, and
+    // that canonical distances of these take (by measurements of n = 8192 on a
+    // Xeon, docs/design/cpu.md).
+    const double d = setup.depth;
+    const double rows = double(n) / double(setup.numQueries);
+    const double ofPairs = 0.028 * d * double(n) + 2 * d * rows;
+    return ofPairs < double(k) * (2.5 + 0.22 * std::max(d, 8.0));
+}
+
+void sweepByDoubles(Setup<float>& setup) {
+    setup.kernels.runTiles =
+            canonicalKernelsFor<float>(setup.metric, setup.target).runTiles;
+    setup.kernels.scanDirect = nullptr;
+    setup.byDoubles = true;
+    setup.panelValues = setup.depth; // packed in any case, never direct
+    // Packed as they are, without terms; the kernels know the metric.
+    setup.metric = KernelMetric::Squares;
+}
+
+} // namespace
+
+template <class T>
+AllPairs allPairsFor(
+        const Setup<T>& setup,
+        const Problem<T>& problem,
+        idx_t k,
+        bool shapeOnly) {
+    // Beyond, bytes are faster where they can be used.
+    constexpr int kShort = 64;
+    const bool byDoubles = isForDoubles(setup, problem, k);
+    if (byDoubles && setup.depth <= kShort &&
+        problem.choice.arithmetic == Arithmetic::Auto) {
+        return AllPairs::Doubles;
+    }
+    if (isForBytes(setup, problem, k, shapeOnly)) {
+        return AllPairs::Bytes;
+    }
+    return byDoubles ? AllPairs::Doubles : AllPairs::None;
+}
+
+void sweepAllPairs(Setup<float>& setup, AllPairs way) {
+    if (way == AllPairs::Bytes) {
+        sweepByBytes(setup);
+    } else if (way == AllPairs::Doubles) {
+        sweepByDoubles(setup);
+    }
+}
+
+template AllPairs allPairsFor(
+        const Setup<float>&,
+        const Problem<float>&,
+        idx_t,
+        bool);
+template AllPairs allPairsFor(
+        const Setup<double>&,
+        const Problem<double>&,
+        idx_t,
+        bool);
+
+} // namespace faiss_bits::cpu
