@@ -118,9 +118,8 @@ std::string search(
     if (!leftOfPlan.empty()) {
         return leftOfPlan;
     }
-    const bool multiplies = (plan.fused && plan.fused->sampling) ||
-            (plan.allPairs && plan.allPairs->by == AllPairsBy::Products);
-    cublasHandle_t handle = multiplies ? cublasLtOf(original) : nullptr;
+    cublasHandle_t handle =
+            plan.fused && plan.fused->sampling ? cublasLtOf(original) : nullptr;
     const Scratch scratch(device.pool, plan.bytes, stream);
     runFlatKnn(plan, problem, {scratch.data(), plan.bytes}, handle, stream);
     dropWorst(resultsOf(r), stream);

@@ -286,7 +286,7 @@ void runFlatKnn(
         return;
     }
     if (plan.allPairs) {
-        runAllPairs(*plan.allPairs, problem, workspace, handle, stream);
+        runAllPairs(*plan.allPairs, problem, workspace, stream);
         return;
     }
     if (plan.nearest) {

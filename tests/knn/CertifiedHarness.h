@@ -30,7 +30,6 @@ struct CertifiedCase {
         WhereItPays,
         Always,
         AllPairs, ///< always, by a matrix
-        Products, ///< the same, by cuBLAS
         Strips,   ///< never; with limits from strips
         AtOnce,   ///< the same by one kernel
     } direct = Direct::Never;
@@ -96,12 +95,8 @@ class FlatKnnCertified : public FlatKnnTest {
         }
         FlatKnnPlan plan;
         plan.certified = true;
-        if (c.direct == Direct::AllPairs || c.direct == Direct::Products) {
-            plan.allPairs = planAllPairs(
-                    p,
-                    c.maxScratch,
-                    c.direct == Direct::Products ? AllPairsBy::Products
-                                                 : AllPairsBy::Tiles);
+        if (c.direct == Direct::AllPairs) {
+            plan.allPairs = planAllPairs(p, c.maxScratch);
             plan.bytes = plan.allPairs ? plan.allPairs->bytes : 0;
             return plan;
         }

@@ -9,8 +9,8 @@
 
 namespace faiss_bits {
 
-/// Across: of DistanceTile. IsStored: the products are there.
-template <Metric kMetric, int Across, bool IsStored = false>
+/// Across: of DistanceTile.
+template <Metric kMetric, int Across>
 struct AllPairs {
     using Tile = DistanceTile<kMetric, Across>;
 
@@ -48,24 +48,16 @@ struct AllPairs {
         }
         Tile tile(shared.tile, search);
         TilePlace place = placeOf(blockIdx.x);
-        if constexpr (!IsStored) {
-            tile.begin(place);
-        }
+        tile.begin(place);
         for (uint32_t t = blockIdx.x; t < tiles; t += gridDim.x) {
             const TilePlace after = placeOf(t + gridDim.x);
-            const auto visit =
+            tile.run(
+                    place,
+                    after,
+                    [](int, int, float) { return true; },
                     [&](int q, int v, const auto& distances, uint32_t) {
                         keep(&shared.distances[q][v], distances);
-                    };
-            if constexpr (IsStored) {
-                tile.runStored(place, params.stored, visit);
-            } else {
-                tile.run(
-                        place,
-                        after,
-                        [](int, int, float) { return true; },
-                        visit);
-            }
+                    });
             __syncthreads();
             write(place); // kept again behind a barrier of the next tile
             place = after;
@@ -113,13 +105,13 @@ struct AllPairs {
     }
 };
 
-template <Metric kMetric, int Across, bool IsStored>
+template <Metric kMetric, int Across>
 __global__ void __launch_bounds__(
         DistanceTile<kMetric, Across>::kThreads,
         DistanceTile<kMetric, Across>::kBlocks)
         allPairsKernel(const __grid_constant__ AllPairsParams params) {
     extern __shared__ __align__(16) uint8_t memory[];
-    using Pairs = AllPairs<kMetric, Across, IsStored>;
+    using Pairs = AllPairs<kMetric, Across>;
     waitForPrevious();
     Pairs{*reinterpret_cast<typename Pairs::SharedStorage*>(memory), params}
             .run();

@@ -1,22 +1,26 @@
 #include "kernels/knn/all_pairs/AllPairsKnn.h"
 
 #include <algorithm>
+#include <cmath>
 
-#include "kernels/common/CudaCheck.h"
+#include "kernels/common/Error.h"
 #include "kernels/knn/all_pairs/AllPairsLaunch.h"
-#include "kernels/knn/all_pairs/AllPairsShape.h"
-#include "kernels/knn/all_pairs/WideRows.h"
 #include "kernels/knn/certified/Certified.h"
 #include "kernels/knn/fused/FusedKnn.h"
 #include "kernels/knn/fused/FusedParams.h"
-#include "kernels/knn/gemm/WideProduct.h"
+#include "kernels/knn/nearest/NearestKnn.h"
 
 namespace faiss_bits {
 
 namespace {
 
-constexpr idx_t kWideStep = 2; // elements: wide rows begin on 16 bytes
+/// The matrix stays in L2 between its two kernels.
+constexpr size_t kTileBytes = size_t(24) << 20;
+constexpr idx_t kLeastTileQueries = 64;
+/// More are better found by a sample, or by their nearest ones.
+constexpr idx_t kMostVectors = 16384;
 constexpr int kMostDims = 2048;
+constexpr idx_t kRowStep = 8; // elements: rows begin on 32 bytes
 
 using Launch = void (*)(const AllPairsParams&, int, cudaStream_t);
 
@@ -40,20 +44,13 @@ Launch launchFor(Metric metric) {
     }
 }
 
-/// Of products that are there.
-Launch storedLaunchFor(Metric metric) {
-    switch (metric) {
-        case Metric::L2:
-            return launchStoredPairs<Metric::L2>;
-        case Metric::InnerProduct:
-            return launchStoredPairs<Metric::InnerProduct>;
-#ifndef FAISS_BITS_PRODUCTS_ONLY
-        case Metric::Cosine:
-            return launchStoredPairs<Metric::Cosine>;
-#endif
-        default:
-            return nullptr;
-    }
+idx_t strideOf(const FlatKnnProblem& p) {
+    return (p.numVectors + kRowStep - 1) / kRowStep * kRowStep;
+}
+
+idx_t mostTileQueries(idx_t stride) {
+    return std::max<idx_t>(
+            kTileBytes / (stride * sizeof(float)), kLeastTileQueries);
 }
 
 SelectProblem selectionOf(const FlatKnnProblem& p, idx_t rows, idx_t stride) {
@@ -73,14 +70,6 @@ struct AllPairsScratch {
     CertifiedScratch certified; // the widened queries
     float* distances = nullptr;
     Workspace select;
-    // Products: rows in float64, the squares of their norms.
-    double* wideVectors = nullptr;
-    double* wideQueries = nullptr;
-    double* ofVectors = nullptr;
-    double* ofQueries = nullptr;
-    double* products = nullptr;
-    float* center = nullptr;            // [d]
-    uint32_t* areNotIntegers = nullptr; // [2]
 
     AllPairsScratch(
             const FlatKnnProblem& p,
@@ -92,18 +81,6 @@ struct AllPairsScratch {
                 plan.selection.workspaceBytes(),
                 plan.lastSelection.workspaceBytes());
         select.data = slices.take<uint8_t>(select.bytes);
-        if (plan.by != AllPairsBy::Products) {
-            return;
-        }
-        const size_t rows = size_t(plan.tileQueries);
-        wideVectors =
-                slices.take<double>(size_t(p.numVectors) * plan.wideStride);
-        wideQueries = slices.take<double>(rows * plan.wideStride);
-        ofVectors = slices.take<double>(p.numVectors);
-        ofQueries = slices.take<double>(rows);
-        products = slices.take<double>(rows * plan.stride);
-        center = slices.take<float>(p.d);
-        areNotIntegers = slices.take<uint32_t>(2);
     }
 };
 
@@ -124,47 +101,87 @@ void setTiles(AllPairsPlan& plan, const FlatKnnProblem& p, idx_t most) {
 
 } // namespace
 
-bool takesAllPairs(const FlatKnnProblem& p, AllPairsBy by) {
-    const bool mayMultiply = (by == AllPairsBy::Products ||
-                              (kChoosesProducts && by == AllPairsBy::Best)) &&
-            storedLaunchFor(p.metric);
+bool takesAllPairs(const FlatKnnProblem& p) {
     return p.mode != SearchMode::Plain && launchFor(p.metric) &&
-            (mayMultiply || by != AllPairsBy::Products) && !p.allowedBits &&
-            p.numVectors > 0 &&
-            p.numVectors <=
-            (mayMultiply ? kMostWideVectors : kMostPairVectors) &&
-            p.d <= kMostDims && batchOf(p) > kFewQueries &&
-            p.device.singleToDouble <= 2;
+            !p.allowedBits && p.numVectors > 0 &&
+            p.numVectors <= kMostVectors && p.d <= kMostDims &&
+            batchOf(p) > kFewQueries && p.device.singleToDouble <= 2;
+}
+
+// Microseconds here are as they were measured on an H200
+// (docs/design/flat_few_vectors.md).
+
+double allPairsMicroseconds(const FlatKnnProblem& p) {
+    const double q = double(p.numQueries);
+    const double n = double(p.numVectors);
+    const double d = double(p.d);
+    const double k = double(std::min<idx_t>(p.k, p.numVectors));
+    const double multiprocessors = double(p.device.multiprocessors);
+    const double part = multiprocessors / 132.0;
+    if (!isOfProducts(p.metric)) {
+        // Of 64 x 32 pairs, one at a time on each multiprocessor.
+        const double tiles = std::ceil(q / 64) * std::ceil(n / 32);
+        const double tile = 1.7 * std::max(3.3, 2.6 + 0.0605 * d);
+        return 5 + std::ceil(tiles / multiprocessors) * tile +
+                q * (1e-6 * n + 35e-6 * k) / part;
+    }
+    const idx_t most = mostTileQueries(strideOf(p));
+    const idx_t launches = (p.numQueries + most - 1) / most;
+    const idx_t rows = (p.numQueries + launches - 1) / launches;
+    const bool isWide =
+            takesWideTiles(rows, p.numVectors, p.device.multiprocessors);
+    const double tiles = double(allPairsTiles(
+            rows,
+            p.numVectors,
+            kProductQueries,
+            isWide ? kWideTile : kNarrowTile));
+    const double steps = double(launches) * std::ceil(tiles / multiprocessors) *
+            std::ceil(d / 8);
+    const double time = 8.3 * double(launches) +
+            (isWide ? 1.01 : 0.29) * steps + 2.4e-6 * n * d +
+            q * ((isWide ? 3.45e-6 : 1.62e-6) * n + 25.4e-6 * k) / part;
+    return p.metric == Metric::Cosine ? 1.08 * time : time;
+}
+
+double candidatesMicroseconds(const FlatKnnProblem& p) {
+    // Launches, then for each query its products, the selection and the
+    // canonical distances of its candidates.
+    const double q = double(p.numQueries);
+    const double n = double(p.numVectors);
+    const double d = double(p.d);
+    const double k = double(std::min<idx_t>(p.k, p.numVectors));
+    const double part = p.device.multiprocessors / 132.0;
+    const double query = 11.3e-3 + 3.7e-6 * n + d * (18e-6 + 40e-9 * n) +
+            k * ((k <= 128 ? 0.12e-3 : 0.2e-3) + 1.1e-6 * d);
+    return 24 + 0.09 * d + q * query / part;
+}
+
+bool allPairsPays(const FlatKnnProblem& p) {
+    if (!takesAllPairs(p)) {
+        return false;
+    }
+    if (takesNearest(p)) {
+        // Strips of one tile, whose queries are often searched again.
+        return isOfProducts(p.metric) &&
+                p.numVectors <= (p.d < 512 ? 192 : 256);
+    }
+    return allPairsMicroseconds(p) < 0.9 * candidatesMicroseconds(p);
 }
 
 std::optional<AllPairsPlan> planAllPairs(
         const FlatKnnProblem& p,
-        size_t maxBytes,
-        AllPairsBy by) {
-    if (!takesAllPairs(p, by)) {
+        size_t maxBytes) {
+    if (!takesAllPairs(p)) {
         return {};
     }
-    if (by == AllPairsBy::Best) {
-        if (kChoosesProducts &&
-            allPairsMicroseconds(p, AllPairsBy::Products) <
-                    allPairsMicroseconds(p, AllPairsBy::Tiles)) {
-            auto plan = planAllPairs(p, maxBytes, AllPairsBy::Products);
-            if (plan) {
-                return plan;
-            }
-        }
-        return planAllPairs(p, maxBytes, AllPairsBy::Tiles);
-    }
     AllPairsPlan plan;
-    plan.by = by;
-    plan.stride = allPairsStride(p);
-    plan.wideStride = (p.d + kWideStep - 1) / kWideStep * kWideStep;
-    for (idx_t most = mostPairQueries(plan.stride, by);; most /= 2) {
+    plan.stride = strideOf(p);
+    for (idx_t most = mostTileQueries(plan.stride);; most /= 2) {
         setTiles(plan, p, most);
         if (plan.bytes <= maxBytes) {
             return plan;
         }
-        if (most <= kLeastPairQueries) {
+        if (most <= kLeastTileQueries) {
             return {};
         }
     }
@@ -172,85 +189,17 @@ std::optional<AllPairsPlan> planAllPairs(
 
 std::string AllPairsPlan::toString() const {
     return formatMessage(
-                   "all pairs%s: %lld queries at a time, %zu bytes; ",
-                   by == AllPairsBy::Products ? " by cuBLAS" : "",
+                   "all pairs: %lld queries at a time, %zu bytes; ",
                    (long long)tileQueries,
                    bytes) +
             selection.toString();
 }
 
-namespace {
-
-/// The products of some queries with all vectors, which are widened with the
-/// first.
-void multiply(
-        const AllPairsPlan& plan,
-        const FlatKnnProblem& p,
-        AllPairsParams& params,
-        const AllPairsScratch& scratch,
-        bool areFirst,
-        cublasHandle_t handle,
-        cudaStream_t stream) {
-    const CertifiedParams& search = params.search;
-    WideRowsParams wide;
-    wide.d = p.d;
-    wide.stride = plan.wideStride;
-    if (areFirst) {
-        BITS_CUDA_CHECK(cudaMemsetAsync(
-                scratch.areNotIntegers, 0, 2 * sizeof(uint32_t), stream));
-        if (p.metric == Metric::L2) {
-            // The first query, as in the tiles: kept for those that follow.
-            BITS_CUDA_CHECK(cudaMemcpyAsync(
-                    scratch.center,
-                    search.queries,
-                    sizeof(float) * p.d,
-                    cudaMemcpyDeviceToDevice,
-                    stream));
-        }
-        wide.center = p.metric == Metric::L2 ? scratch.center : nullptr;
-        wide.rows = search.vectors;
-        wide.n = p.numVectors;
-        wide.wide = scratch.wideVectors;
-        wide.squares = scratch.ofVectors;
-        wide.areNotIntegers = scratch.areNotIntegers;
-        runWideRows(wide, stream);
-    }
-    wide.center = p.metric == Metric::L2 ? scratch.center : nullptr;
-    wide.rows = {search.queries, DataType::Float32, p.d, 1};
-    wide.n = search.rows;
-    wide.wide = scratch.wideQueries;
-    wide.squares = scratch.ofQueries;
-    wide.areNotIntegers = scratch.areNotIntegers + 1;
-    runWideRows(wide, stream);
-
-    WideProduct product;
-    product.numQueries = search.rows;
-    product.numVectors = p.numVectors;
-    product.d = int(plan.wideStride); // zeros behind the last component
-    product.queries = scratch.wideQueries;
-    product.vectors = scratch.wideVectors;
-    product.stride = plan.wideStride;
-    product.out = scratch.products;
-    product.outStride = plan.stride;
-    runWideProduct(product, handle, stream);
-    params.stored = {
-            scratch.products,
-            plan.stride,
-            scratch.ofVectors,
-            scratch.ofQueries,
-            scratch.areNotIntegers};
-}
-
-} // namespace
-
 void runAllPairs(
         const AllPairsPlan& plan,
         const FlatKnnProblem& p,
         Workspace workspace,
-        cublasHandle_t handle,
         cudaStream_t stream) {
-    const bool byProducts = plan.by == AllPairsBy::Products;
-    BITS_THROW_IF_NOT_FMT(handle || !byProducts, "handle = nullptr");
     WorkspaceSlices slices(workspace);
     const AllPairsScratch scratch(p, plan, slices);
     Certifier certifier(p, 0, ErrorBound(), scratch.certified, stream);
@@ -260,12 +209,7 @@ void runAllPairs(
         params.search = certifier.enter(q, count);
         params.distances = scratch.distances;
         params.stride = plan.stride;
-        if (byProducts) {
-            multiply(plan, p, params, scratch, q == 0, handle, stream);
-            storedLaunchFor(p.metric)(params, p.device.multiprocessors, stream);
-        } else {
-            launchFor(p.metric)(params, p.device.multiprocessors, stream);
-        }
+        launchFor(p.metric)(params, p.device.multiprocessors, stream);
         SelectProblem select = selectionOf(p, count, plan.stride);
         select.keys = scratch.distances;
         select.outKeys = p.outDistances + q * p.k;

@@ -3,8 +3,6 @@
 #include <optional>
 #include <string>
 
-#include <cublas_v2.h>
-
 #include "kernels/knn/FlatKnn.h"
 #include "kernels/select/Select.h"
 
@@ -14,13 +12,7 @@
 /// equal distances cost no more than others.
 namespace faiss_bits {
 
-/// What multiplies: kernels of ours, which widen components as they come, or
-/// cuBLAS rows that were widened before, whose products go through memory.
-enum class AllPairsBy { Best, Tiles, Products };
-
 struct AllPairsPlan {
-    AllPairsBy by = AllPairsBy::Tiles; // or Products
-    idx_t wideStride = 0;              // of rows in float64; Products
     idx_t tileQueries = 0;
     idx_t stride = 0; // of a row of the matrix
     /// Of a tile's rows, and of the last one's.
@@ -33,18 +25,14 @@ struct AllPairsPlan {
 };
 
 /// Whether the problem is one for it.
-bool takesAllPairs(
-        const FlatKnnProblem& problem,
-        AllPairsBy by = AllPairsBy::Best);
+bool takesAllPairs(const FlatKnnProblem& problem);
 
 /// Whether it is expected to take less time than searches of more than some
 /// queries by candidates. Reads shape and types alone.
 bool allPairsPays(const FlatKnnProblem& problem);
 
 /// Microseconds that it is expected to take, without the host's time.
-double allPairsMicroseconds(
-        const FlatKnnProblem& problem,
-        AllPairsBy by = AllPairsBy::Best);
+double allPairsMicroseconds(const FlatKnnProblem& problem);
 
 /// The same of searches by candidates from a matrix of products.
 double candidatesMicroseconds(const FlatKnnProblem& problem);
@@ -53,14 +41,12 @@ double candidatesMicroseconds(const FlatKnnProblem& problem);
 /// scratch takes at most maxBytes.
 std::optional<AllPairsPlan> planAllPairs(
         const FlatKnnProblem& problem,
-        size_t maxBytes,
-        AllPairsBy by = AllPairsBy::Best);
+        size_t maxBytes);
 
 void runAllPairs(
         const AllPairsPlan& plan,
         const FlatKnnProblem& problem,
         Workspace workspace,
-        cublasHandle_t handle,
         cudaStream_t stream);
 
 } // namespace faiss_bits

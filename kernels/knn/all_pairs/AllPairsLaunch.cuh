@@ -8,12 +8,12 @@
 
 namespace faiss_bits {
 
-template <Metric kMetric, int Across, bool IsStored = false>
+template <Metric kMetric, int Across>
 void launchAllPairsTiles(
         const AllPairsParams& params,
         int multiprocessors,
         cudaStream_t stream) {
-    using Pairs = AllPairs<kMetric, Across, IsStored>;
+    using Pairs = AllPairs<kMetric, Across>;
     using Tile = typename Pairs::Tile;
     const int64_t blocks = std::min<int64_t>(
             allPairsTiles(
@@ -23,11 +23,11 @@ void launchAllPairsTiles(
                     Tile::kVectors),
             int64_t(multiprocessors) * Tile::kBlocks);
     launchAfterPrevious(
-            allPairsKernel<kMetric, Across, IsStored>,
+            allPairsKernel<kMetric, Across>,
             dim3(unsigned(blocks)),
             Tile::kThreads,
             allowSharedBytes(
-                    allPairsKernel<kMetric, Across, IsStored>,
+                    allPairsKernel<kMetric, Across>,
                     sizeof(typename Pairs::SharedStorage)),
             stream,
             params);
@@ -54,16 +54,6 @@ void launchAllPairs(
         }
     }
     launchAllPairsTiles<kMetric, kWide>(params, multiprocessors, stream);
-}
-
-template <Metric kMetric>
-void launchStoredPairs(
-        const AllPairsParams& params,
-        int multiprocessors,
-        cudaStream_t stream) {
-    constexpr int kAcross = 8;
-    launchAllPairsTiles<kMetric, kAcross, true>(
-            params, multiprocessors, stream);
 }
 
 } // namespace faiss_bits

@@ -3,7 +3,6 @@
 #include <cuda_runtime_api.h>
 
 #include "kernels/knn/certified/CertifiedParams.h"
-#include "kernels/knn/certified/StoredProducts.h"
 
 namespace faiss_bits {
 
@@ -21,9 +20,8 @@ constexpr int64_t allPairsTiles(
     return (rows + queries - 1) / queries * ((n + vectors - 1) / vectors);
 }
 
-/// A step of a wide tile takes 3.5 times as long as one of a narrow tile
-/// (H200); the steps of tiles that multiprocessors have one after another
-/// count.
+/// A step of a wide tile takes 3.5 times as long as one of a narrow tile (H200);
+/// the steps of tiles that multiprocessors have one after another count.
 constexpr bool takesWideTiles(int64_t rows, int64_t n, int multiprocessors) {
     const auto turns = [&](int width) {
         const int64_t tiles = allPairsTiles(rows, n, kProductQueries, width);
@@ -37,19 +35,11 @@ struct AllPairsParams {
     CertifiedParams search;
     float* distances = nullptr; // [rows, stride]
     int64_t stride = 0;
-    StoredProducts stored; // for launchStoredPairs
 };
 
 /// Enqueues one kernel. kernels/CMakeLists.txt lists the instances.
 template <Metric kMetric>
 void launchAllPairs(
-        const AllPairsParams& params,
-        int multiprocessors,
-        cudaStream_t stream);
-
-/// The same of products that are there: L2, inner product and cosine.
-template <Metric kMetric>
-void launchStoredPairs(
         const AllPairsParams& params,
         int multiprocessors,
         cudaStream_t stream);

@@ -16,7 +16,6 @@
 
 #include "kernels/device/MmaFloat64.cuh"
 #include "kernels/knn/certified/ProductStaging.cuh"
-#include "kernels/knn/certified/StoredTile.cuh"
 #include "kernels/knn/certified/UnsurePairs.cuh"
 
 namespace faiss_bits {
@@ -146,64 +145,6 @@ struct ProductTile {
             runExact(place, concerns, visit);
             return;
         }
-        deliver(place, distances, sure, unsure, units, visit);
-    }
-
-    /// The same of products that lie in memory, of which all pairs concern the
-    /// caller. Where many are in doubt the tile is computed here: with a center
-    /// of its own, or without. Begins and ends with the block in step, but for
-    /// what visit() wrote.
-    template <class Visit>
-    __device__ __forceinline__ void runStored(
-            const TilePlace& place,
-            const StoredProducts& stored,
-            const Visit& visit) {
-        const auto concerns = [](int, int, float) { return true; };
-        double sums[kDown][kAcross][4];
-        using Stored = StoredTile<kMetric, Across>;
-        Stored::load(place, stored, sums);
-        const bool allFinite = !__syncthreads_or(
-                !Stored::storeSizes(place, stored, shared.staging.sizes));
-        const bool isExact =
-                (stored.areNotIntegers[0] | stored.areNotIntegers[1]) == 0;
-        float distances[kDown][kAcross][4];
-        uint64_t sure = 0;
-        uint64_t unsure = 0;
-        allFinite ? estimate<true>(
-                            place,
-                            isExact,
-                            concerns,
-                            sums,
-                            distances,
-                            sure,
-                            unsure)
-                  : estimate<false>(
-                            place,
-                            false,
-                            concerns,
-                            sums,
-                            distances,
-                            sure,
-                            unsure);
-        const int units = unsurePairs().count(unsure);
-        if (units > kSomeUnsure) {
-            begin(place);
-            run(place, place, concerns, visit);
-            return;
-        }
-        deliver(place, distances, sure, unsure, units, visit);
-    }
-
-   private:
-    /// Hands pairs to the caller, and computes those that are not sure.
-    template <class Visit>
-    __device__ __forceinline__ void deliver(
-            const TilePlace& place,
-            const float (&distances)[kDown][kAcross][4],
-            uint64_t sure,
-            uint64_t unsure,
-            int units,
-            const Visit& visit) {
 #pragma unroll
         for (int a = 0; a < kDown; ++a) {
 #pragma unroll
@@ -232,6 +173,7 @@ struct ProductTile {
         }
     }
 
+   private:
     __device__ __forceinline__ Unsure unsurePairs() const {
         return {params, shared.unsure, shared.unsureOfWarps};
     }

@@ -26,10 +26,6 @@ double searchImageMicroseconds(
         const FlatKnnProblem& problem,
         const DeviceSpeed& speed = {});
 
-/// Of a search on tensor cores with limits from a sample; where there are too
-/// few vectors for one, of one by candidates from a matrix.
-double sampledMicroseconds(const FlatKnnProblem& problem);
-
 /// Of a plan by the tensor method.
 double fusedTensorMicroseconds(
         const FusedPlan& plan,

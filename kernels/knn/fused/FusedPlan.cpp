@@ -376,22 +376,19 @@ std::optional<FusedPlan> planFusedByStrips(
     return usual;
 }
 
-double sampledMicroseconds(const FlatKnnProblem& p) {
-    if (!enoughVectors(p, p.numVectors) || p.k > kMaxFinishK) {
-        return candidatesMicroseconds(p);
-    }
-    FusedPlan sampled;
-    sampled.method = &kTensorFusedMethod;
-    sampled.tileQueries = std::min(p.numQueries, kMostTileQueries);
-    if (!planSecondStrips(sampled, p)) {
-        planSamples(sampled, p);
-    }
-    return fusedTensorMicroseconds(sampled, p);
-}
-
 bool stripsPay(const FusedPlan& byStrips, const FlatKnnProblem& p) {
-    const double pairs = takesAllPairs(p) ? allPairsMicroseconds(p) : INFINITY;
-    const double others = std::min(pairs, sampledMicroseconds(p));
+    double others = takesAllPairs(p) ? allPairsMicroseconds(p) : INFINITY;
+    if (enoughVectors(p, p.numVectors)) {
+        FusedPlan sampled;
+        sampled.method = byStrips.method;
+        sampled.tileQueries = std::min(p.numQueries, kMostTileQueries);
+        if (!planSecondStrips(sampled, p)) {
+            planSamples(sampled, p);
+        }
+        others = std::min(others, fusedTensorMicroseconds(sampled, p));
+    } else {
+        others = std::min(others, candidatesMicroseconds(p));
+    }
     // It has to be worth the memory of an image, where that is not there.
     const double worth = p.searchImage ? 0.95 : 0.8;
     return fusedTensorMicroseconds(byStrips, p) < worth * others;

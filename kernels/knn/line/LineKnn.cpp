@@ -76,8 +76,8 @@ void runLine(
     params.vectorType = p.dataType;
     params.n = p.numVectors;
     params.allowedBits = p.allowedBits;
-    params.queries = p.exactQueries ? p.exactQueries : p.queries;
-    params.queryType = p.exactQueries ? DataType::Float32 : p.dataType;
+    params.queries = p.queries;
+    params.queryType = p.dataType;
     params.numQueries = p.numQueries;
     params.k = p.k;
     params.listed = plan.listed;
