@@ -65,8 +65,12 @@ struct PairEstimate {
 
     using Row = EstimateRow<kMetric>;
 
-    __device__ __forceinline__
-    PairEstimate(double product, const Row& q, const Row& x) {
+    /// zerosAreExact: a product of 0 is so in whatever order it is summed.
+    __device__ __forceinline__ PairEstimate(
+            double product,
+            const Row& q,
+            const Row& x,
+            bool zerosAreExact) {
         if constexpr (kMetric == Metric::L2) {
             const double squares = q.scale + x.scale;
             least = __fma_rn(-2.0, product, squares);
@@ -86,6 +90,12 @@ struct PairEstimate {
             least = isCosine ? __fma_rn(product, value, -error)
                              : product - error;
             most = isCosine ? __fma_rn(product, value, error) : product + error;
+            // Of sparse rows most pairs are such, and 0 between two bounds
+            // would be in doubt.
+            if (zerosAreExact && product == 0) {
+                least = 0;
+                most = 0;
+            }
             if (!AllFinite && !isFinite(product)) {
                 // In whatever order, infinities make the same sum.
                 least = isCosine ? double(NAN) : product;

@@ -109,11 +109,15 @@ struct ProductTile {
             multiply(place, after, sums);
             const bool allFinite = !__syncthreads_or(!staging.storeSizes());
             const bool isExact = __syncthreads_and(staging.areIntegers);
+            // Integers are not rounded.
+            const bool zerosAreExact = kMetric != Metric::L2 &&
+                    (__syncthreads_and(staging.areNonnegative()) || isExact);
             sure = 0;
             unsure = 0;
             allFinite ? estimate<true>(
                                 place,
                                 isExact,
+                                zerosAreExact,
                                 concerns,
                                 sums,
                                 distances,
@@ -121,6 +125,7 @@ struct ProductTile {
                                 unsure)
                       : estimate<false>(
                                 place,
+                                false,
                                 false,
                                 concerns,
                                 sums,
@@ -243,6 +248,7 @@ struct ProductTile {
     __device__ __forceinline__ void estimate(
             const TilePlace& place,
             bool isExact,
+            bool zerosAreExact,
             const Concerns& concerns,
             const double (&sums)[kDown][kAcross][4],
             float (&distances)[kDown][kAcross][4],
@@ -294,7 +300,10 @@ struct ProductTile {
 #pragma unroll
                     for (int i = 0; i < kTogether; ++i) {
                         const Estimate pair(
-                                sums[a][b + i / 2][r + i % 2], row, xs[i]);
+                                sums[a][b + i / 2][r + i % 2],
+                                row,
+                                xs[i],
+                                AllFinite && zerosAreExact);
                         if (v + i < numVectors &&
                             concerns(q, v + i, pair.leastKey())) {
                             wanted |= 1u << i;
