@@ -144,8 +144,8 @@ TEST_F(AllPairsKnn, Tiles) {
     EXPECT_TRUE(search(c, vectors, queries) == all);
 }
 
-/// Launches have whole tiles, and so many that hardly a multiprocessor is left
-/// without one in the end.
+/// Launches have so many tiles that hardly a multiprocessor is left without one
+/// in the end.
 TEST_F(AllPairsKnn, FewTurns) {
     const int64_t sizes[][2] = {
             {1857, 16384},
@@ -158,7 +158,6 @@ TEST_F(AllPairsKnn, FewTurns) {
         p.device.multiprocessors = 132;
         const auto plan = planAllPairs(p, CertifiedCase().maxScratch);
         ASSERT_TRUE(plan);
-        EXPECT_EQ(plan->tileQueries % 64, 0);
         const auto tilesOf = [n = n](int64_t rows) {
             return (rows + 63) / 64 * ((n + 255) / 256);
         };

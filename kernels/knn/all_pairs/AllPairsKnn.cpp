@@ -107,21 +107,18 @@ double launchesMicroseconds(const FlatKnnProblem& p, idx_t rows) {
             (rest > 0 ? launchMicroseconds(p, rest) : 0.0);
 }
 
-/// Queries of a launch, at most so many: whole tiles, and a number of them that
-/// leaves few multiprocessors without one in the end.
+/// Queries of a launch, at most so many: launches are alike, or have whole tiles
+/// and leave fewer multiprocessors without one in the end.
 idx_t queriesAtOnce(const FlatKnnProblem& p, idx_t most) {
-    if (p.numQueries <= most) {
-        return p.numQueries;
-    }
-    if (!isOfProducts(p.metric)) {
-        const idx_t launches = (p.numQueries + most - 1) / most;
-        return (p.numQueries + launches - 1) / launches;
-    }
     constexpr idx_t kTried = 32;
-    const idx_t tiles = std::max<idx_t>(most / kProductQueries, 1);
-    idx_t best = tiles * kProductQueries;
+    const idx_t launches = (p.numQueries + most - 1) / most;
+    idx_t best = (p.numQueries + launches - 1) / launches;
+    if (launches == 1 || !isOfProducts(p.metric)) {
+        return best;
+    }
     double least = launchesMicroseconds(p, best);
-    for (idx_t i = 1; i < std::min(kTried, tiles); ++i) {
+    const idx_t tiles = most / kProductQueries;
+    for (idx_t i = 0; i < std::min(kTried, tiles); ++i) {
         const idx_t rows = (tiles - i) * kProductQueries;
         const double time = launchesMicroseconds(p, rows);
         if (time < least) {
