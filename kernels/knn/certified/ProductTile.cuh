@@ -13,6 +13,7 @@
 #pragma once
 
 #include <climits>
+#include <type_traits>
 
 #include "kernels/device/MmaFloat64.cuh"
 #include "kernels/knn/certified/ProductStaging.cuh"
@@ -114,24 +115,29 @@ struct ProductTile {
                     (__syncthreads_and(staging.areNonnegative()) || isExact);
             sure = 0;
             unsure = 0;
-            allFinite ? estimate<true>(
-                                place,
-                                isExact,
-                                zerosAreExact,
-                                concerns,
-                                sums,
-                                distances,
-                                sure,
-                                unsure)
-                      : estimate<false>(
-                                place,
-                                false,
-                                false,
-                                concerns,
-                                sums,
-                                distances,
-                                sure,
-                                unsure);
+            const auto estimateBy = [&]<class Estimate>(
+                                            std::type_identity<Estimate>,
+                                            bool areExact) {
+                estimate<Estimate>(
+                        place,
+                        areExact,
+                        concerns,
+                        sums,
+                        distances,
+                        sure,
+                        unsure);
+            };
+            using std::type_identity;
+            if (!allFinite) {
+                estimateBy(type_identity<PairEstimate<kMetric, false>>(), false);
+            } else if (zerosAreExact) {
+                estimateBy(
+                        type_identity<PairEstimate<kMetric, true, true>>(),
+                        isExact);
+            } else {
+                estimateBy(
+                        type_identity<PairEstimate<kMetric, true>>(), isExact);
+            }
             units = unsurePairs().count(unsure); // then the storage is free
             if (before > 0) {
                 // The next have a center again, if that is better.
@@ -244,17 +250,15 @@ struct ProductTile {
 
     /// Sets the bits of pairs that concern the caller, and of those that are
     /// sure the distances.
-    template <bool AllFinite, class Concerns>
+    template <class Estimate, class Concerns>
     __device__ __forceinline__ void estimate(
             const TilePlace& place,
             bool isExact,
-            bool zerosAreExact,
             const Concerns& concerns,
             const double (&sums)[kDown][kAcross][4],
             float (&distances)[kDown][kAcross][4],
             uint64_t& sure,
             uint64_t& unsure) {
-        using Estimate = PairEstimate<kMetric, AllFinite>;
         using Row = EstimateRow<kMetric>;
         const double* sizes = shared.staging.sizes;
         const double relative = Row::relativeError(params.d, isExact);
@@ -300,10 +304,7 @@ struct ProductTile {
 #pragma unroll
                     for (int i = 0; i < kTogether; ++i) {
                         const Estimate pair(
-                                sums[a][b + i / 2][r + i % 2],
-                                row,
-                                xs[i],
-                                AllFinite && zerosAreExact);
+                                sums[a][b + i / 2][r + i % 2], row, xs[i]);
                         if (v + i < numVectors &&
                             concerns(q, v + i, pair.leastKey())) {
                             wanted |= 1u << i;

@@ -214,6 +214,9 @@ bool directPays(const FlatKnnProblem& p, bool withImage) {
                 n * (2 * d + (addsNorms ? 32 : 0)) / kBytes / part;
     } else {
         other += 27 + places * d * sizeOf(p.dataType) / kBytes / part;
+        if (p.k > kMostOfOneBlock) {
+            other += 8 + 2.2e-6 * double(p.numQueries) * p.k * d / part;
+        }
     }
     return directMicroseconds(p) < other;
 }
