@@ -215,7 +215,7 @@ bool directPays(const FlatKnnProblem& p, bool withImage) {
     } else {
         other += 27 + places * d * sizeOf(p.dataType) / kBytes / part;
         if (p.k > kMostOfOneBlock) {
-            other += 8 + 2.2e-6 * double(p.numQueries) * p.k * d / part;
+            other += 20 + 1e-6 * double(p.numQueries) * p.k * d / part;
         }
     }
     // Copies by the thousand, which have others search again: one dimension has

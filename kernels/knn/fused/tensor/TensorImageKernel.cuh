@@ -6,7 +6,6 @@
 #include "kernels/common/DependentLaunch.h"
 #include "kernels/device/Bitonic.cuh"
 #include "kernels/device/Entry.cuh"
-#include "kernels/device/ReadShifted.cuh"
 #include "kernels/knn/fused/tensor/FiniteSize.cuh"
 #include "kernels/knn/fused/tensor/SpreadRows.h"
 #include "kernels/knn/fused/tensor/TensorImage.h"
@@ -78,20 +77,6 @@ __device__ __forceinline__ void readPiece(
 #pragma unroll
         for (int i = 0; i < kImagePiece; ++i) {
             out[i] = toFloat(values[i]) * factor;
-        }
-        return;
-    }
-    // Not beyond the first and the last row.
-    constexpr int kAround = kReadAround<T>;
-    const idx_t at = row * params.d + component;
-    if (at >= kAround &&
-        at + kImagePiece + kAround <= params.n * idx_t(params.d)) {
-        T values[kImagePiece];
-        readShifted(x + component, values);
-#pragma unroll
-        for (int i = 0; i < kImagePiece; ++i) {
-            out[i] = component + i < params.d ? toFloat(values[i]) * factor
-                                              : 0.0f;
         }
         return;
     }
