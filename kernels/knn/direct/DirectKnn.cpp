@@ -179,10 +179,12 @@ double directMicroseconds(const FlatKnnProblem& p) {
     const double pass = p.numQueries == 1
             ? 1e-5 + (isFloat ? 1.03e-6 : 0.78e-6) * d
             : 2.05e-5 + 1.13e-6 * d;
+    // Of a few reads one after another, each a part of the first.
+    const bool areFew = batchOf(p) <= kFewQueries && !bySlots(p);
     const double latency = (bySlots(p)                  ? 0.4
                                     : p.numQueries == 1 ? 0.9
                                                         : 1.9) *
-            d / 32;
+            d / 32 * (areFew ? 1 + 0.65 * (reads - 1) : 1);
     const double finish =
             8 * (std::ceil(q / (2.0 * p.device.multiprocessors)) - 1);
     return 9.3 + finish + largeKMicroseconds(p) +
