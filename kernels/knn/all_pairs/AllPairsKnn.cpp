@@ -107,8 +107,8 @@ double launchesMicroseconds(const FlatKnnProblem& p, idx_t rows) {
             (rest > 0 ? launchMicroseconds(p, rest) : 0.0);
 }
 
-/// Queries of a launch, at most so many: launches are alike, or have whole tiles
-/// and leave fewer multiprocessors without one in the end.
+/// Queries of a launch, at most so many: launches are alike, or have whole
+/// tiles and leave fewer multiprocessors without one in the end.
 idx_t queriesAtOnce(const FlatKnnProblem& p, idx_t most) {
     constexpr idx_t kTried = 32;
     const idx_t launches = (p.numQueries + most - 1) / most;

@@ -55,8 +55,8 @@ struct EstimateRow {
 /// tell; x and q are less a center in L2. docs/bounds.md derives them.
 ///
 /// AllFinite: neither x nor q has an infinity or NaN, and less is to be done.
-/// ZerosAreExact: a product of 0 is so in whatever order it is summed. Of sparse
-/// rows most are, and 0 between two bounds would be in doubt.
+/// ZerosAreExact: a product of 0 is so in whatever order it is summed. Of
+/// sparse rows most are, and 0 between two bounds would be in doubt.
 template <Metric kMetric, bool AllFinite, bool ZerosAreExact = false>
 struct PairEstimate {
     static_assert(isOfProducts(kMetric));

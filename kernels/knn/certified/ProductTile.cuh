@@ -129,7 +129,8 @@ struct ProductTile {
             };
             using std::type_identity;
             if (!allFinite) {
-                estimateBy(type_identity<PairEstimate<kMetric, false>>(), false);
+                estimateBy(
+                        type_identity<PairEstimate<kMetric, false>>(), false);
             } else if (zerosAreExact) {
                 estimateBy(
                         type_identity<PairEstimate<kMetric, true, true>>(),
