@@ -277,6 +277,10 @@ void runFlatKnn(
         runParts(*plan.parts, problem, workspace, handle, stream);
         return;
     }
+    if (plan.line) {
+        runLine(*plan.line, problem, workspace, stream);
+        return;
+    }
     if (plan.direct) {
         runDirect(*plan.direct, problem, workspace, stream);
         return;

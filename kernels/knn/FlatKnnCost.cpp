@@ -205,6 +205,9 @@ double flatKnnMicroseconds(
     if (plan.parts) {
         return parts(*plan.parts, p, speed);
     }
+    if (plan.line) {
+        return lineMicroseconds(p);
+    }
     if (plan.direct) {
         return direct(p, s);
     }

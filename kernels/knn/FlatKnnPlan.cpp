@@ -328,6 +328,9 @@ FlatKnnPlan planFlatKnn(const FlatKnnProblem& p, size_t maxBytes) {
     if (p.numQueries == 0) {
         return {};
     }
+    if (std::optional<LinePlan> part = planLine(p, maxBytes)) {
+        return withoutTiles(&FlatKnnPlan::line, std::move(part));
+    }
     if (p.limits) {
         if (std::optional<FusedPlan> part = planFused(p, maxBytes)) {
             return withoutTiles(&FlatKnnPlan::fused, std::move(part));

@@ -11,6 +11,7 @@
 #include "kernels/knn/certified/Certified.h"
 #include "kernels/knn/direct/DirectKnn.h"
 #include "kernels/knn/fused/FusedKnn.h"
+#include "kernels/knn/line/LineKnn.h"
 #include "kernels/knn/nearest/NearestKnn.h"
 #include "kernels/knn/parts/PartsKnn.h"
 #include "kernels/select/Select.h"
@@ -23,6 +24,7 @@ struct FlatKnnPlan {
     /// Without tiles of approximate distances, one of these: the rest is not
     /// set then, but bytes, and of others than parts certified.
     std::optional<PartsPlan> parts;
+    std::optional<LinePlan> line;
     std::optional<DirectPlan> direct;
     std::optional<AllPairsPlan> allPairs;
     std::optional<NearestPlan> nearest;

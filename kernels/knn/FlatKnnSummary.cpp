@@ -19,6 +19,9 @@ FlatKnnSummary summaryOf(
         summary.method = "parts";
         summary.tileQueries = plan.parts->tileQueries;
         summary.tileVectors = plan.parts->partVectors;
+    } else if (plan.line) {
+        summary.method = "line";
+        summary.tileQueries = problem.numQueries;
     } else if (plan.direct) {
         summary.method = "direct";
         summary.tileQueries = problem.numQueries;
@@ -52,6 +55,9 @@ FlatKnnSummary summaryOf(
 std::string FlatKnnPlan::toString() const {
     if (parts) {
         return parts->toString();
+    }
+    if (line) {
+        return line->toString();
     }
     if (direct) {
         return direct->toString();

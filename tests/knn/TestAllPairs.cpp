@@ -144,6 +144,32 @@ TEST_F(AllPairsKnn, Tiles) {
     EXPECT_TRUE(search(c, vectors, queries) == all);
 }
 
+/// Launches have so many tiles that hardly a multiprocessor is left without one
+/// in the end.
+TEST_F(AllPairsKnn, FewTurns) {
+    const int64_t sizes[][2] = {
+            {1857, 16384},
+            {2048, 8192},
+            {8192, 10240},
+            {600, 100000},
+            {16384, 8193}};
+    for (const auto& [n, q] : sizes) {
+        FlatKnnProblem p = shapeOf(of(Metric::L2, n, q, 512, 257));
+        p.device.multiprocessors = 132;
+        const auto plan = planAllPairs(p, CertifiedCase().maxScratch);
+        ASSERT_TRUE(plan);
+        const auto tilesOf = [n = n](int64_t rows) {
+            return (rows + 63) / 64 * ((n + 255) / 256);
+        };
+        int64_t turns = 0;
+        for (int64_t at = 0; at < q; at += plan->tileQueries) {
+            const int64_t rows = std::min(plan->tileQueries, q - at);
+            turns += (tilesOf(rows) + 131) / 132;
+        }
+        EXPECT_LE(turns, 1.05 * tilesOf(q) / 132 + 1) << n << " " << q;
+    }
+}
+
 TEST_F(AllPairsKnn, Small) {
     for (Metric metric : kDirectMetrics) {
         expectAllPairs(of(metric, 130, 70, 35, 20), Hard::Infinite);

@@ -13,6 +13,10 @@ enum class Open {
     Copies,        ///< queries are copies of vectors, of twelve values
     FarFirst,      ///< queries and vectors near, but for the first of each
     Sparse,        ///< most inner products are sums of nothing
+    Counts,        ///< the same where none is negative: small integers
+    Sizes,         ///< the same of no integers
+    Signs,         ///< 1, 0, -1: sums of 0 that are exact
+    Cancelling,    ///< sums of 0 that are so in some orders alone
     Zeros,         ///< many vectors are zero
     LargeIntegers, ///< squared distances halfway between float32 values
     HalfIntegers,  ///< the same by quarters, which are no integers
@@ -26,6 +30,10 @@ const std::vector<Open> kOpen = {
         Open::Copies,
         Open::FarFirst,
         Open::Sparse,
+        Open::Counts,
+        Open::Sizes,
+        Open::Signs,
+        Open::Cancelling,
         Open::Zeros,
         Open::LargeIntegers,
         Open::HalfIntegers,
@@ -59,6 +67,18 @@ std::vector<float> makeOpen(Open kind, int64_t n, int d, uint32_t seed) {
                     break;
                 case Open::Sparse:
                     value = random() % 32 == 0 ? unit : 0.f;
+                    break;
+                case Open::Counts:
+                    value = float(random() % 4);
+                    break;
+                case Open::Sizes:
+                    value = random() % 8 == 0 ? std::fabs(unit) : 0.f;
+                    break;
+                case Open::Signs:
+                    value = float(int(random() % 3) - 1);
+                    break;
+                case Open::Cancelling:
+                    value = random() % 2 ? few[j % 2] : -few[j % 2];
                     break;
                 case Open::Zeros:
                     value = which % 3 == 0 ? 0.f : unit;
@@ -157,7 +177,7 @@ TEST_F(DistanceTile, ScanAgain) {
             }
         }
     }
-    EXPECT_GT(repeated, 1500u); // of 37,620 queries
+    EXPECT_GT(repeated, 1500u); // of 52,668 queries
 }
 
 /// Where the first step of the scan finds hardly a vector, more pass in the
@@ -228,6 +248,48 @@ TEST_F(DistanceTile, AlongAWalk) {
         }
     }
     EXPECT_GT(repeated, 0u); // of 1,200
+}
+
+/// Cosines of 1, than which none is nearer: a scan for queries that all have
+/// enough of them ends there, of some and others it must not; by tiles, and for
+/// few queries.
+TEST_F(DistanceTile, CosinesOfOne) {
+    unsigned long long repeated = 0;
+    for (int lonely : {0, 1, 40}) { // percent of queries that no vector is near
+        for (int64_t q : {3, 12, 150, int(kMaxScanSlots) + 80}) {
+            for (int k : {3, 200}) {
+                const CertifiedCase c =
+                        caseOf(Direct::Never, Metric::Cosine, 20000, q, 6, k);
+                SCOPED_TRACE(c.describe());
+                std::mt19937 random(uint32_t(q + k + lonely));
+                std::normal_distribution<float> normal;
+                // Most vectors are multiples of one, in eighths, so that their
+                // components are no less exact.
+                const float line[] = {3, -1, 5, 2, -7, 4};
+                const auto fill = [&](std::vector<float>& rows, int percent) {
+                    for (size_t i = 0; i < rows.size(); i += c.d) {
+                        const bool isOther = int(random() % 100) < percent;
+                        const float size = float(1 + random() % 64) / 8;
+                        for (int j = 0; j < c.d; ++j) {
+                            rows[i + j] =
+                                    isOther ? normal(random) : size * line[j];
+                        }
+                    }
+                };
+                std::vector<float> vectors(c.n * c.d);
+                std::vector<float> queries(c.q * c.d);
+                fill(vectors, 30);
+                fill(queries, lonely);
+                const Result result = search(c, vectors, queries);
+                check(c, vectors, queries, result, 150);
+                repeated += result.repeated;
+                if (HasFailure()) {
+                    return;
+                }
+            }
+        }
+    }
+    EXPECT_GT(repeated, 2000u); // of 7,614
 }
 
 /// Of a handful of different vectors each is the nearest of many.

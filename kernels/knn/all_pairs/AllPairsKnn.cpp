@@ -84,10 +84,55 @@ struct AllPairsScratch {
     }
 };
 
+bool takesWide(const FlatKnnProblem& p, idx_t rows) {
+    return takesWideTiles(rows, p.numVectors, p.device.multiprocessors);
+}
+
+/// Of the kernel that computes the distances of so many queries, as it was
+/// measured on an H200, by products.
+double launchMicroseconds(const FlatKnnProblem& p, idx_t rows) {
+    const bool isWide = takesWide(p, rows);
+    const double tiles = double(allPairsTiles(
+            rows,
+            p.numVectors,
+            kProductQueries,
+            isWide ? kWideTile : kNarrowTile));
+    const double turns = std::ceil(tiles / p.device.multiprocessors);
+    return 8.3 + (isWide ? 1.01 : 0.29) * turns * std::ceil(p.d / 8.0);
+}
+
+double launchesMicroseconds(const FlatKnnProblem& p, idx_t rows) {
+    const idx_t rest = p.numQueries % rows;
+    return double(p.numQueries / rows) * launchMicroseconds(p, rows) +
+            (rest > 0 ? launchMicroseconds(p, rest) : 0.0);
+}
+
+/// Queries of a launch, at most so many: launches are alike, or have whole
+/// tiles and leave fewer multiprocessors without one in the end.
+idx_t queriesAtOnce(const FlatKnnProblem& p, idx_t most) {
+    constexpr idx_t kTried = 32;
+    const idx_t launches = (p.numQueries + most - 1) / most;
+    idx_t best = (p.numQueries + launches - 1) / launches;
+    if (launches == 1 || !isOfProducts(p.metric)) {
+        return best;
+    }
+    // By less the model does not tell them apart.
+    double least = 0.98 * launchesMicroseconds(p, best);
+    const idx_t tiles = most / kProductQueries;
+    for (idx_t i = 0; i < std::min(kTried, tiles); ++i) {
+        const idx_t rows = (tiles - i) * kProductQueries;
+        const double time = launchesMicroseconds(p, rows);
+        if (time < least) {
+            least = time;
+            best = rows;
+        }
+    }
+    return best;
+}
+
 void setTiles(AllPairsPlan& plan, const FlatKnnProblem& p, idx_t most) {
-    const idx_t tiles = (p.numQueries + most - 1) / most;
-    plan.tileQueries = (p.numQueries + tiles - 1) / tiles;
-    const idx_t last = p.numQueries - (tiles - 1) * plan.tileQueries;
+    plan.tileQueries = queriesAtOnce(p, most);
+    const idx_t last = (p.numQueries - 1) % plan.tileQueries + 1;
     plan.selection =
             planSelection(selectionOf(p, plan.tileQueries, plan.stride));
     plan.lastSelection = last == plan.tileQueries
@@ -125,21 +170,10 @@ double allPairsMicroseconds(const FlatKnnProblem& p) {
         return 5 + std::ceil(tiles / multiprocessors) * tile +
                 q * (1e-6 * n + 35e-6 * k) / part;
     }
-    const idx_t most = mostTileQueries(strideOf(p));
-    const idx_t launches = (p.numQueries + most - 1) / most;
-    const idx_t rows = (p.numQueries + launches - 1) / launches;
-    const bool isWide =
-            takesWideTiles(rows, p.numVectors, p.device.multiprocessors);
-    const double tiles = double(allPairsTiles(
-            rows,
-            p.numVectors,
-            kProductQueries,
-            isWide ? kWideTile : kNarrowTile));
-    const double steps = double(launches) * std::ceil(tiles / multiprocessors) *
-            std::ceil(d / 8);
-    const double time = 8.3 * double(launches) +
-            (isWide ? 1.01 : 0.29) * steps + 2.4e-6 * n * d +
-            q * ((isWide ? 3.45e-6 : 1.62e-6) * n + 25.4e-6 * k) / part;
+    const idx_t rows = queriesAtOnce(p, mostTileQueries(strideOf(p)));
+    const double time = launchesMicroseconds(p, rows) + 2.4e-6 * n * d +
+            q * ((takesWide(p, rows) ? 3.45e-6 : 1.62e-6) * n + 25.4e-6 * k) /
+                    part;
     return p.metric == Metric::Cosine ? 1.08 * time : time;
 }
 

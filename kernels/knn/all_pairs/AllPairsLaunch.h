@@ -20,14 +20,15 @@ constexpr int64_t allPairsTiles(
     return (rows + queries - 1) / queries * ((n + vectors - 1) / vectors);
 }
 
-/// A step of a wide tile takes 3.5 times as long as one of a narrow tile (H200);
-/// the steps of tiles that multiprocessors have one after another count.
+/// A step of a wide tile takes 3.5 times as long as one of a narrow tile where
+/// there are few, and 2.5 where many follow one another (H200); the steps of
+/// tiles that multiprocessors have one after another count.
 constexpr bool takesWideTiles(int64_t rows, int64_t n, int multiprocessors) {
     const auto turns = [&](int width) {
         const int64_t tiles = allPairsTiles(rows, n, kProductQueries, width);
         return (tiles + multiprocessors - 1) / multiprocessors;
     };
-    return 7 * turns(kWideTile) <= 2 * turns(kNarrowTile);
+    return 5 * turns(kWideTile) <= 2 * turns(kNarrowTile);
 }
 
 /// Of a launch: queries, vectors, and where their distances go.

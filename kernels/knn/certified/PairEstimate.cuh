@@ -55,7 +55,9 @@ struct EstimateRow {
 /// tell; x and q are less a center in L2. docs/bounds.md derives them.
 ///
 /// AllFinite: neither x nor q has an infinity or NaN, and less is to be done.
-template <Metric kMetric, bool AllFinite>
+/// ZerosAreExact: a product of 0 is so in whatever order it is summed. Of
+/// sparse rows most are, and 0 between two bounds would be in doubt.
+template <Metric kMetric, bool AllFinite, bool ZerosAreExact = false>
 struct PairEstimate {
     static_assert(isOfProducts(kMetric));
 
@@ -81,8 +83,11 @@ struct PairEstimate {
         } else {
             const bool isCosine = kMetric == Metric::Cosine;
             const double value = isCosine ? q.scale * x.scale : 1.0;
-            const double error =
+            double error =
                     isCosine ? fmin(q.error, x.error) : q.error * x.scale;
+            if (ZerosAreExact) {
+                error = product == 0 ? 0.0 : error;
+            }
             least = isCosine ? __fma_rn(product, value, -error)
                              : product - error;
             most = isCosine ? __fma_rn(product, value, error) : product + error;

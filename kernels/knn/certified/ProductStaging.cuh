@@ -45,6 +45,7 @@ struct ProductStaging {
     float center; // of the components of next
     double squares[kStaged];
     bool areIntegers; // those of squares, and the squares small
+    uint32_t signs;   // of which the first bit is set if some are negative
 
     __device__ __forceinline__
     ProductStaging(SharedStorage& storage, const Params& parameters)
@@ -99,6 +100,7 @@ struct ProductStaging {
             squares[i] = 0;
         }
         areIntegers = true;
+        signs = 0;
     }
 
     /// What fetch() brought, with zeros behind the last component.
@@ -111,6 +113,9 @@ struct ProductStaging {
         for (int i = 0; i < kStaged; ++i) {
             const float component = isThere ? next[i] : 0.0f;
             areIntegers = areIntegers && isInteger(component);
+            if constexpr (kMetric != Metric::L2) {
+                signs |= __float_as_uint(component);
+            }
             const double value = double(component) - from;
             squares[i] = __fma_rn(value, value, squares[i]);
             const int row = threadIdx.x / kLanes + i * kRowStep;
@@ -122,6 +127,13 @@ struct ProductStaging {
                 shared.queries[buffer][place] = value;
             }
         }
+    }
+
+    /// Whether none that this thread has stored is negative. If no thread has
+    /// one, a sum of products that is 0 is so in whatever order, as all of them
+    /// are 0: the smallest of float32 do not vanish in float64.
+    __device__ __forceinline__ bool areNonnegative() const {
+        return int32_t(signs) >= 0;
     }
 
     /// Of the rows' squares, of which eight lanes each have a part. After

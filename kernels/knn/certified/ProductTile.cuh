@@ -13,6 +13,7 @@
 #pragma once
 
 #include <climits>
+#include <type_traits>
 
 #include "kernels/device/MmaFloat64.cuh"
 #include "kernels/knn/certified/ProductStaging.cuh"
@@ -109,24 +110,35 @@ struct ProductTile {
             multiply(place, after, sums);
             const bool allFinite = !__syncthreads_or(!staging.storeSizes());
             const bool isExact = __syncthreads_and(staging.areIntegers);
+            // Integers are not rounded.
+            const bool zerosAreExact = kMetric != Metric::L2 &&
+                    (__syncthreads_and(staging.areNonnegative()) || isExact);
             sure = 0;
             unsure = 0;
-            allFinite ? estimate<true>(
-                                place,
-                                isExact,
-                                concerns,
-                                sums,
-                                distances,
-                                sure,
-                                unsure)
-                      : estimate<false>(
-                                place,
-                                false,
-                                concerns,
-                                sums,
-                                distances,
-                                sure,
-                                unsure);
+            const auto estimateBy = [&]<class Estimate>(
+                                            std::type_identity<Estimate>,
+                                            bool areExact) {
+                estimate<Estimate>(
+                        place,
+                        areExact,
+                        concerns,
+                        sums,
+                        distances,
+                        sure,
+                        unsure);
+            };
+            using std::type_identity;
+            if (!allFinite) {
+                estimateBy(
+                        type_identity<PairEstimate<kMetric, false>>(), false);
+            } else if (zerosAreExact) {
+                estimateBy(
+                        type_identity<PairEstimate<kMetric, true, true>>(),
+                        isExact);
+            } else {
+                estimateBy(
+                        type_identity<PairEstimate<kMetric, true>>(), isExact);
+            }
             units = unsurePairs().count(unsure); // then the storage is free
             if (before > 0) {
                 // The next have a center again, if that is better.
@@ -239,7 +251,7 @@ struct ProductTile {
 
     /// Sets the bits of pairs that concern the caller, and of those that are
     /// sure the distances.
-    template <bool AllFinite, class Concerns>
+    template <class Estimate, class Concerns>
     __device__ __forceinline__ void estimate(
             const TilePlace& place,
             bool isExact,
@@ -248,7 +260,6 @@ struct ProductTile {
             float (&distances)[kDown][kAcross][4],
             uint64_t& sure,
             uint64_t& unsure) {
-        using Estimate = PairEstimate<kMetric, AllFinite>;
         using Row = EstimateRow<kMetric>;
         const double* sizes = shared.staging.sizes;
         const double relative = Row::relativeError(params.d, isExact);

@@ -75,6 +75,14 @@ struct ScanAgain {
     static constexpr int kFewFilterQueries = 16;
     static constexpr int kFilterDepth = 16;
     static_assert(kChunk % kFilterVectors == 0);
+    /// Slots that have an end of the scan together: as many as tiles have, or
+    /// several tiles.
+    static constexpr uint32_t kEndSlots = 64;
+    static constexpr uint32_t kEnds = kMaxScanSlots / kEndSlots;
+    static_assert(kEndSlots % Tile::kQueries == 0);
+    static_assert(kEndSlots % kFilterQueries == 0);
+    static_assert(kEndSlots % kFewFilterQueries == 0);
+    static_assert(kFewSlots <= kEndSlots);
     /// Vectors of an item: a tile of products is as wide as its chunk.
     static constexpr int kPartVectors =
             kIsOfProducts<kMetric> ? kChunk : kFilterVectors;
@@ -99,7 +107,7 @@ struct ScanAgain {
         uint32_t rows[kMaxScanSlots];
         uint64_t limits[kMaxScanSlots];
         double beyond[kMaxScanSlots]; // of keys that are: see Concerns
-        uint32_t end; // vectors from here on are within no limit
+        uint32_t ends[kEnds]; // vectors from here on are within no limit
         // Entries that keepNearest() left in the lists of this block: slots
         // blockIdx.x, blockIdx.x + gridDim.x, ...
         uint32_t counts[kMaxScanSlots];
@@ -287,9 +295,11 @@ struct ScanAgain {
             uint32_t count,
             uint32_t used);
 
-    /// Whether a tile that begins with a vector has none within the limits.
-    __device__ __forceinline__ bool isBehind(int64_t first) const {
-        return first >= shared.end;
+    /// Whether a tile that begins with a vector has none within the limits of
+    /// the slots that have a share of an end with this one.
+    __device__ __forceinline__ bool isBehind(int64_t first, uint32_t slot)
+            const {
+        return first >= shared.ends[slot / kEndSlots];
     }
 
     // Lists and their limits: ScanAgainLists.cuh.

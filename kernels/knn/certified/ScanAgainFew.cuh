@@ -21,7 +21,7 @@ __device__ __forceinline__ void ScanAgain<kMetric, Begin>::scanFew(
         constexpr int kTogether = kFewTogether<kMetric>;
         for (uint32_t i = blockIdx.x; i < count; i += gridDim.x) {
             const int64_t first = chunkAt(begin + i);
-            if (isBehind(first)) {
+            if (isBehind(first, 0)) {
                 continue;
             }
             uint32_t s = 0;
@@ -89,7 +89,7 @@ __device__ __forceinline__ void ScanAgain<kMetric, Begin>::scanSingly(
     constexpr int kParts = (kChunk + kGroups - 1) / kGroups; // of a chunk
     const int group = threadIdx.x / kPairLanes;
     for (uint32_t i = blockIdx.x; i < count * kParts; i += gridDim.x) {
-        if (isBehind(chunkAt(begin + i / kParts))) {
+        if (isBehind(chunkAt(begin + i / kParts), 0)) {
             continue;
         }
         const int within = i % kParts * kGroups + group;

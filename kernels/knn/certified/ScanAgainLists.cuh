@@ -6,7 +6,9 @@
 namespace faiss_bits {
 
 /// The least key that a distance may have. In the order of results only vectors
-/// of lower numbers that have it too come before one that has it.
+/// of lower numbers that have it too come before one that has it. A cosine is
+/// at most 1 but for roundings in float64, which float32 does not show
+/// (docs/bounds.md).
 template <Metric kMetric>
 __device__ __forceinline__ uint32_t leastKey() {
     switch (kMetric) {
@@ -17,6 +19,8 @@ __device__ __forceinline__ uint32_t leastKey() {
         case Metric::Canberra:
         case Metric::BrayCurtis:
             return orderedKey(0.0f);
+        case Metric::Cosine:
+            return orderedKey(-1.0f);
         default: // of largest first, that of infinity
             return orderedKey(-__int_as_float(0x7F800000));
     }
@@ -28,11 +32,10 @@ template <Metric kMetric, class Begin>
 __device__ __forceinline__ void ScanAgain<kMetric, Begin>::readLimits(
         uint32_t used) {
     __syncthreads();
-    if (threadIdx.x == 0) {
-        shared.end = 0;
+    for (uint32_t i = threadIdx.x; i < kEnds; i += kThreads) {
+        shared.ends[i] = 0;
     }
     __syncthreads();
-    uint32_t end = 0;
     for (uint32_t s = threadIdx.x; s < used; s += kThreads) {
         const uint64_t limit = __ldcg(
                 reinterpret_cast<const unsigned long long*>(params.limits + s));
@@ -41,14 +44,10 @@ __device__ __forceinline__ void ScanAgain<kMetric, Begin>::readLimits(
         shared.beyond[s] = keyValue(entryKey(limit) + 1);
         // Thousands may be infinitely near, or equal to the query: those behind
         // the k-th of these that is known are not among the results.
-        end = max(
-                end,
-                entryKey(limit) <= leastKey<kMetric>() ? entryColumn(limit)
-                                                       : ~0u);
-    }
-    end = __reduce_max_sync(kFullWarp, end);
-    if (threadIdx.x % kWarpSize == 0) {
-        atomicMax(&shared.end, end);
+        const bool isNearest = entryKey(limit) <= leastKey<kMetric>();
+        atomicMax(
+                &shared.ends[s / kEndSlots],
+                isNearest ? entryColumn(limit) : ~0u);
     }
     __syncthreads();
 }

@@ -29,7 +29,11 @@ __device__ __forceinline__ void ScanAgain<kMetric, Begin>::scanTiles(
     };
     // The first from a number on that may have a vector within the limits.
     const auto nextOf = [&](uint32_t t) {
-        while (t < tiles && isBehind(placeOf(t).first)) {
+        while (t < tiles) {
+            const TilePlace at = placeOf(t);
+            if (!isBehind(at.first, uint32_t(at.rows - shared.rows))) {
+                break;
+            }
             t += gridDim.x;
         }
         return t;

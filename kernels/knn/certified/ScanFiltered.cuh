@@ -71,10 +71,10 @@ __device__ __forceinline__ void ScanAgain<kMetric, Begin>::scanFiltered(
         const int64_t first =
                 chunkAt(begin + part / kParts) + part % kParts * kPartVectors;
         const int64_t last = min(first + kPartVectors, params.search.n);
-        if (first >= last || isBehind(first)) {
+        const uint32_t slot = t % queryTiles * queries;
+        if (first >= last || isBehind(first, slot)) {
             continue;
         }
-        const uint32_t slot = t % queryTiles * queries;
         const uint32_t rows = min(used - slot, queries);
         if (unfiltered > 0) {
             unfiltered -= unfiltered < INT_MAX;

@@ -179,10 +179,12 @@ double directMicroseconds(const FlatKnnProblem& p) {
     const double pass = p.numQueries == 1
             ? 1e-5 + (isFloat ? 1.03e-6 : 0.78e-6) * d
             : 2.05e-5 + 1.13e-6 * d;
+    // Of a few reads one after another, each a part of the first.
+    const bool areFew = batchOf(p) <= kFewQueries && !bySlots(p);
     const double latency = (bySlots(p)                  ? 0.4
                                     : p.numQueries == 1 ? 0.9
                                                         : 1.9) *
-            d / 32;
+            d / 32 * (areFew ? 1 + 0.65 * (reads - 1) : 1);
     const double finish =
             8 * (std::ceil(q / (2.0 * p.device.multiprocessors)) - 1);
     return 9.3 + finish + largeKMicroseconds(p) +
@@ -214,8 +216,14 @@ bool directPays(const FlatKnnProblem& p, bool withImage) {
                 n * (2 * d + (addsNorms ? 32 : 0)) / kBytes / part;
     } else {
         other += 27 + places * d * sizeOf(p.dataType) / kBytes / part;
+        if (p.k > kMostOfOneBlock) {
+            other += 20 + 1e-6 * double(p.numQueries) * p.k * d / part;
+        }
     }
-    return directMicroseconds(p) < other;
+    // Copies by the thousand, which have others search again: one dimension has
+    // no more than 65,536 vectors of 16 bits.
+    const bool areCopies = p.d == 1 && p.dataType != DataType::Float32;
+    return directMicroseconds(p) < (areCopies ? 3 : 1) * other;
 }
 
 std::optional<DirectPlan> planDirect(const FlatKnnProblem& p, size_t maxBytes) {
