@@ -143,3 +143,62 @@ def test_outputs_of_the_caller(make):
     assert index.reconstruct_n(3, 2, x) is x
     assert index.reconstruct_batch([5, 6], x=x) is x
     np.testing.assert_array_equal(x, X[5:7])
+
+
+@pytest.mark.parametrize("make", BOTH)
+def test_queries_however_they_lie(make):
+    """float32 rows go to C++ as they are, all others by FAISS's wrapper."""
+    index = make()
+    D, I = index.search(X, 3)
+    raw = np.frombuffer(b"x" + X.tobytes(), np.uint8)
+    unaligned = raw[1:].view(np.float32).reshape(N, 4)
+    frozen = X.copy()
+    frozen.flags.writeable = False
+    for x in (
+        X.astype(np.float64),
+        X.astype(">f4"),
+        np.asfortranarray(X),
+        np.repeat(X, 2, axis=1)[:, ::2],
+        X[::-1][::-1],
+        unaligned,
+        frozen,
+        np.ma.array(X),
+    ):
+        found = index.search(x, 3)
+        np.testing.assert_array_equal(found[0], D)
+        np.testing.assert_array_equal(found[1], I)
+    assert index.search(X[:0], 3)[0].shape == (0, 3)
+    one = index.search(X[:1], 1)
+    assert one[0].shape == (1, 1) and one[1] == 0
+    row = np.broadcast_to(X[0], (5, 4))
+    assert (index.search(row, 1)[1] == 0).all()
+
+
+@pytest.mark.parametrize("make", BOTH)
+def test_results_where_the_caller_wants_them(make):
+    index = make()
+    expected = index.search(X, 3)
+    D, I = np.empty((N, 3), np.float32), np.empty((N, 3), np.int64)
+    found = index.search(X, 3, D=D, I=I)
+    assert found[0] is D and found[1] is I
+    np.testing.assert_array_equal(D, expected[0])
+    np.testing.assert_array_equal(I, expected[1])
+    assert index.search(X, 3, D=D)[0] is D and index.search(X, 3, I=I)[1] is I
+    sel = faiss.SearchParameters(sel=faiss.IDSelectorRange(3, 5))
+    index.search(X, 3, params=sel, D=D, I=I)
+    assert set(I.ravel()) == {-1, 3, 4}
+    frozen = D.copy()
+    frozen.flags.writeable = False
+    for bad, error, words in (
+        (D[:, :2], ValueError, "D has shape (20, 2)"),
+        (np.empty((N, 6), np.float32)[:, ::2], ValueError, "D is not C-contiguous"),
+        (D.astype(np.float64), TypeError, "D is float64"),
+        (D.astype(">f4"), TypeError, "D is >f4"),
+        (frozen, ValueError, "D is read-only"),
+        (D.tolist(), TypeError, "D is list"),
+    ):
+        with pytest.raises(error) as caught:
+            index.search(X, 3, D=bad, I=I)
+        assert words in str(caught.value)
+    with pytest.raises(TypeError, match="I is uint64"):
+        index.search(X, 3, I=I.astype(np.uint64))
