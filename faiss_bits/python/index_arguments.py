@@ -49,7 +49,8 @@ def ids_array(ids, name, n=None):
         raise TypeError(f"{name} is {array.dtype.name}, expected whole numbers")
     if n is not None and array.shape != (n,):
         raise ValueError(f"{name} has shape {array.shape}, expected ({n},)")
-    if array.size and array.max() > _MOST_ID:
+    # As Python's int: numpy may compare uint64 with one as float64.
+    if array.size and int(array.max()) > _MOST_ID:
         raise ValueError(f"{name} has {array.max()}, beyond int64")
     return np.ascontiguousarray(array, np.int64)
 
