@@ -107,6 +107,9 @@ function(faiss_bits_use_wheel)
     IMPORTED_LOCATION "${FAISS_BITS_PYTHON_FAISS_LIBRARY}"
     IMPORTED_SONAME libfaiss.so
     INTERFACE_INCLUDE_DIRECTORIES "${headers}")
+  # What the wheel's libraries need of each other and of CUDA lies where they
+  # alone, or Python's import, say to look; a program's linker would ask for it.
+  target_link_options(faiss INTERFACE LINKER:--allow-shlib-undefined)
 
   faiss_bits_read_faiss_version(version)
   # Not of the same series alone: classes of 1.15.0 and 1.15.1 differ in size.

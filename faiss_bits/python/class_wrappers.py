@@ -10,8 +10,9 @@ import numpy as np
 from faiss import class_wrappers as faiss_wrappers
 
 from . import torch_methods
-from .arrays import check_numbers, float32_number, output, whole_number
+from .arrays import float32_number, whole_number
 from .devices import is_provider, require_gpu
+from .index_arguments import check_search, check_vectors_of, checked
 from .range_methods import wrap_ivf_range_search, wrap_range_search
 from .search_modes import by_name
 from .torch_interop import check_tensor, has_tensor, is_tensor, pointer
@@ -69,6 +70,27 @@ def wrap_index(the_class):
     for name, numpy_method in numpy_methods.items():
         if getattr(the_class, name) is numpy_method:
             delattr(the_class, name)  # inherited as it was, with torch
+    for name in ("add_with_ids", "remove_ids"):
+        if not hasattr(getattr(the_class, name), "_checks_ids"):
+            setattr(the_class, name, _checking_ids(the_class, name))
+
+
+def _checking_ids(the_class, name):
+    """A method that takes ids, with its arguments checked unless they are
+    tensors. One that is inherited is looked for at every call, as
+    faiss.contrib.torch_utils replaces it."""
+    own, model = vars(the_class).get(name), getattr(the_class, name)
+
+    @functools.wraps(model)
+    def replacement(self, *args, **kwargs):
+        if not has_tensor(args, kwargs):
+            args, kwargs = checked(name, self, args, kwargs)
+        method = own or getattr(super(the_class, the_class), name)
+        return method(self, *args, **kwargs)
+
+    replacement.__name__ = "replacement_" + name
+    replacement._checks_ids = True
+    return replacement
 
 
 def _numpy_methods(the_class):
@@ -175,7 +197,7 @@ def _update_vectors(self, keys, x):
             self.update_vectors_c(n, pointer(keys), pointer(x))
         return
     x = np.ascontiguousarray(x, dtype="float32")
-    _check_numpy("update_vectors", self, x)
+    check_vectors_of(self, x)
     keys = np.asarray(keys)
     if keys.shape != (len(x),) or keys.dtype.kind not in "iu":
         raise ValueError(
@@ -284,17 +306,7 @@ def _either(numpy_method, torch_method):
         # Most calls have it first.
         if (args and is_tensor(args[0])) or has_tensor(args, kwargs):
             return torch_method(self, *args, **kwargs)
-        if name in _TAKE_VECTORS:
-            k = _check_numpy(name, self, *args, **kwargs)
-            # SWIG takes no integers of numpy's.
-            if name in _TAKE_K and len(args) > 1:
-                args = (args[0], k, *args[2:])
-            elif name in _TAKE_K and "k" in kwargs:
-                kwargs["k"] = k
-        elif name == "reconstruct" and args:
-            args = (whole_number(args[0], "key"), *args[1:])
-        elif name == "reconstruct" and "key" in kwargs:
-            kwargs["key"] = whole_number(kwargs["key"], "key")
+        args, kwargs = checked(name, self, args, kwargs)
         return numpy_method(self, *args, **kwargs)
 
     # FAISS's replace_method() goes by the name, which wraps() has kept.
@@ -309,43 +321,9 @@ def _checked(numpy_method):
     def replacement(self, x, thresh, *, params=None, **kwargs):
         if is_tensor(x):
             raise TypeError("x is a torch tensor; pass x.numpy()")
-        _check_numpy("range_search", self, x, params=params)
+        check_search(self, x, params=params)
         thresh = float32_number(thresh, "thresh")
         return numpy_method(self, x, thresh, params=params, **kwargs)
 
     replacement._checks_numpy = True
     return replacement
-
-
-_LIKE = np.empty(0, np.float32)
-
-# Methods whose first argument is a matrix of vectors called x, and those of
-# them whose second is k.
-_TAKE_VECTORS = ("add", "train", "search", "assign", "search_and_reconstruct")
-_TAKE_K = ("search", "assign", "search_and_reconstruct")
-
-
-def _check_numpy(
-    name, index, x, k=1, *args, params=None, D=None, I=None, **kwargs
-):
-    """FAISS's wrappers only assert; say which argument is wrong instead. Returns
-    k as an int."""
-    if not hasattr(x, "shape"):
-        raise TypeError(
-            f"x is a {type(x).__name__}, expected a numpy array or torch tensor"
-        )
-    check_numbers(x, "x")
-    shape = np.shape(x)
-    if len(shape) != 2 or shape[1] != index.d:
-        raise ValueError(f"x has shape {shape}, expected (any, {index.d})")
-    if name in _TAKE_K:
-        k = whole_number(k, "k", 1)
-    for given, of, dtype in ((D, "D", "float32"), (I, "I", "int64")):
-        if given is not None:
-            output(given, of, _LIKE, (shape[0], k), (dtype,))
-    if params is not None and not isinstance(params, faiss.SearchParameters):
-        raise TypeError(
-            f"params is a {type(params).__name__}, expected a "
-            "faiss.SearchParameters"
-        )
-    return k

@@ -1,6 +1,8 @@
 """Python manners of the CPU part's classes, beyond those of class_wrappers.py:
 names of variants, numpy arrays of ids, copies and pickles."""
 
+import functools
+
 import faiss
 import numpy as np
 
@@ -110,6 +112,7 @@ def wrap_fused_index(the_class):
     """IndexFusedFlat with numpy arrays and, for what FAISS's flat indexes take
     them for, torch tensors on the CPU."""
     wrap_index(the_class)
+    the_class.search = _of_arrays(the_class)
     the_class.__init__.__doc__ = _CONSTRUCTOR_DOC
     the_class.knn_subset_c = the_class.knn_subset
     the_class.knn_subset = _knn_subset
@@ -117,6 +120,34 @@ def wrap_fused_index(the_class):
     the_class.search_mode = by_name(the_class.search_mode)
     the_class.__getstate__ = _getstate
     the_class.__setstate__ = _setstate
+
+
+def _of_arrays(the_class):
+    """search(), by one call of C++ where numpy arrays are as that takes them:
+    the checks of the other way, and FAISS's wrapper, take longer than a small
+    search."""
+    other_way = the_class.search
+
+    @functools.wraps(other_way)
+    def replacement(self, x, k, *, params=None, D=None, I=None, **kwargs):
+        if (
+            type(x) is np.ndarray
+            and x.ndim == 2
+            and type(k) is int
+            and k > 0
+            and not kwargs
+            and (params is None or isinstance(params, faiss.SearchParameters))
+        ):
+            shape = x.shape[0], k
+            distances = np.empty(shape, np.float32) if D is None else D
+            labels = np.empty(shape, np.int64) if I is None else I
+            if swigfaiss_bits.searchArrays(
+                self, x, k, distances, labels, params
+            ):
+                return distances, labels
+        return other_way(self, x, k, params=params, D=D, I=I, **kwargs)
+
+    return replacement
 
 
 def _with_whole_numbers(plan):
@@ -142,6 +173,7 @@ def wrap_fused_ivf_index(the_class):
     # As C++ has it: the wrappers of later FAISS releases replace it.
     search_preassigned = the_class.search_preassigned
     wrap_index(the_class)
+    the_class.search = _of_arrays(the_class)
     original_init = the_class.__init__
 
     def __init__(self, *args):

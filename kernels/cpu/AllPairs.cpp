@@ -26,7 +26,7 @@ bool isForDoubles(const Setup<T>& setup, const Problem<T>& problem, idx_t k) {
     }
     // What it is worth packing for; and rows that are sorted more than
     // searched.
-    constexpr idx_t kLeastQueries = 64, kLeastVectors = 512, kMostShare = 12;
+    constexpr idx_t kLeastQueries = 8, kLeastVectors = 512, kMostShare = 12;
     const idx_t n = setup.numVectors;
     if (!isKnown || setup.numQueries < kLeastQueries || n < kLeastVectors ||
         kMostShare * k < n ||

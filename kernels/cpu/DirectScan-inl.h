@@ -43,6 +43,7 @@ void scanDirectly(const ScanJob<T>& job) {
     HWY_ALIGN T scales[kWidth];
     const ScanRows<T> rows(job);
     Sink<T>& sink = *job.sink;
+    const bool isDense = !job.vectors.ids && job.vectors.stride == job.depth;
     auto largest = hn::Zero(d);
     for (idx_t begin = job.begin; begin < job.end; begin += kWidth) {
         const int valid = int(std::min<idx_t>(kWidth, job.end - begin));
@@ -59,13 +60,14 @@ void scanDirectly(const ScanJob<T>& job) {
             }
         }
         if constexpr (kMetric == KernelMetric::Product) {
-            for (int i = 0; i < valid && job.largestComponent; ++i) {
-                if constexpr (kDepth != kAnyDepth) {
+            if (job.largestComponent && isDense) {
+                largest = largestOf(
+                        d, rows.row(begin), valid * job.depth, largest);
+            } else if (job.largestComponent) {
+                for (int i = 0; i < valid; ++i) {
                     largest = largestOf(
-                            d, rows.row(begin), valid * job.depth, largest);
-                    break;
+                            d, rows.row(begin + i), job.depth, largest);
                 }
-                largest = largestOf(d, rows.row(begin + i), job.depth, largest);
             }
         }
         for (int row = 0; row < job.rows; ++row) {

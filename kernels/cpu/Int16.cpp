@@ -1,6 +1,7 @@
 #include "kernels/cpu/Int16.h"
 
 #include "kernels/common/Error.h"
+#include "kernels/cpu/CanonicalTypes.h"
 #include "kernels/cpu/CertifiedPacked.h"
 
 namespace faiss_bits::cpu {
@@ -14,9 +15,10 @@ constexpr int kMostDepth = 1 << 16;
 
 template <class T>
 bool isForInt16(const Setup<T>& setup, const Problem<T>& problem) {
-    // What it is worth packing for: with fewer queries that takes more than
-    // the tiles gain (measured).
+    // What it is worth packing for: with fewer queries or vectors that takes
+    // more than the tiles gain (measured, docs/design/cpu.md).
     constexpr idx_t kLeastQueries = 64, kLeastProducts = 3072;
+    constexpr idx_t kLeastOfQuery = 26000;
     constexpr int kLeastDepth = 16;
     const Arithmetic wanted = problem.choice.arithmetic;
     const bool isKnown = isCertifiedPacked(setup, problem) &&
@@ -31,9 +33,15 @@ bool isForInt16(const Setup<T>& setup, const Problem<T>& problem) {
     if (wanted != Arithmetic::Auto) {
         return wanted == Arithmetic::Int16;
     }
-    return isKnown && setup.depth >= kLeastDepth &&
-            setup.numQueries >= kLeastQueries &&
-            setup.numQueries * setup.depth >= kLeastProducts;
+    const idx_t q = setup.numQueries, d = setup.depth;
+    if (!isKnown || d < kLeastDepth || q < kLeastQueries ||
+        q * d < kLeastProducts || setup.numVectors * (d - 10) < kLeastOfQuery) {
+        return false;
+    }
+    // The processors whose float64 products are fast pack vectors slowly.
+    return !canonicalKernelsFor<T>(setup.metric, setup.target)
+                    .prefersAllPairs ||
+            q * (d - 14) >= 100 * d;
 }
 
 void sweepByInt16(Setup<float>& setup) {

@@ -11,7 +11,8 @@ function(run)
 endfunction()
 
 # From nothing, so that a file that is no longer installed is missed.
-file(REMOVE_RECURSE "${WORK_DIR}/prefix" "${WORK_DIR}/build" "${WORK_DIR}/app")
+file(REMOVE_RECURSE "${WORK_DIR}/prefix" "${WORK_DIR}/build" "${WORK_DIR}/app"
+    "${WORK_DIR}/other")
 run(${CMAKE_COMMAND} --install "${BUILD_DIR}" --prefix "${WORK_DIR}/prefix")
 
 # A FAISS built from source by this project is installed along with it.
@@ -22,8 +23,23 @@ endif()
 if(CUDA_ROOT)
     list(APPEND hints "-DCUDAToolkit_ROOT=${CUDA_ROOT}")
 endif()
-run(${CMAKE_COMMAND} -S "${SOURCE_DIR}" -B "${WORK_DIR}/build" -G "${GENERATOR}"
+set(configure ${CMAKE_COMMAND} -S "${SOURCE_DIR}" -G "${GENERATOR}"
     -DCMAKE_CXX_COMPILER=${CXX_COMPILER} -DCMAKE_BUILD_TYPE=${CONFIG} ${hints})
+
+# Beside another FAISS it is not found, and says which one it was built with.
+set(other "${WORK_DIR}/other")
+file(WRITE "${other}/faiss/Index.h" "#define FAISS_VERSION_MAJOR 9\n"
+    "#define FAISS_VERSION_MINOR 8\n#define FAISS_VERSION_PATCH 7\n")
+file(WRITE "${other}/faiss-config.cmake" "add_library(faiss INTERFACE IMPORTED)\n"
+    "target_include_directories(faiss INTERFACE \"${other}\")\n")
+execute_process(COMMAND ${configure} -B "${other}/build" "-Dfaiss_DIR=${other}"
+    RESULT_VARIABLE result OUTPUT_QUIET ERROR_VARIABLE output)
+string(REGEX REPLACE "[ \n]+" " " output "${output}")
+if(result EQUAL 0 OR NOT output MATCHES "built with FAISS .*found is '9.8.7'")
+    message(FATAL_ERROR "With FAISS 9.8.7: ${result}, ${output}")
+endif()
+
+run(${configure} -B "${WORK_DIR}/build")
 run(${CMAKE_COMMAND} --build "${WORK_DIR}/build")
 run(${CMAKE_COMMAND} --install "${WORK_DIR}/build" --prefix "${WORK_DIR}/app")
 run("${WORK_DIR}/app/bin/consumer")

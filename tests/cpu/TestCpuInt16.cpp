@@ -7,6 +7,7 @@
 
 #include <gtest/gtest.h>
 
+#include "kernels/cpu/CanonicalTypes.h"
 #include "kernels/cpu/Int16.h"
 #include "tests/common/ExpectError.h"
 #include "tests/cpu/ArithmeticCases.h"
@@ -64,6 +65,48 @@ TEST_P(CpuInt16, ChosenByTheShape) {
             }
             choice.arithmetic = cpu::Arithmetic::Components;
             ASSERT_TRUE(data.checkCanonical(data.run(choice, 2), expected));
+        }
+    }
+}
+
+TEST_P(CpuInt16, NotChosenWherePackingTakesMore) {
+    struct Shape {
+        int64_t q, n;
+        int d;
+        bool anywhere, onIntel;
+    };
+    for (const Shape& shape : {
+                 Shape{63, 9000, 128, false, false},
+                 Shape{64, 9000, 128, true, false},
+                 Shape{113, 9000, 128, true, true},
+                 Shape{1000, 64, 128, false, false},
+                 Shape{1000, 512, 64, true, true},
+                 Shape{127, 9000, 64, true, false},
+                 Shape{128, 9000, 64, true, true},
+                 Shape{799, 9000, 16, true, false},
+                 Shape{800, 9000, 16, true, true},
+                 Shape{1000, 9000, 15, false, false},
+         }) {
+        CpuCase c = newCase();
+        c.q = shape.q;
+        c.n = shape.n;
+        c.d = shape.d;
+        const CpuData<float> data(c);
+        for (const std::string& target : cpu::targetNames()) {
+            cpu::Choice choice;
+            choice.target = target;
+            const int64_t number = cpu::targetOf(target);
+            const auto problem = data.problem(choice, 1);
+            const auto setup = cpu::checkProblem<float>(problem, true);
+            const bool packsSlowly =
+                    cpu::canonicalKernelsFor<float>(setup.metric, number)
+                            .prefersAllPairs;
+            EXPECT_EQ(
+                    cpu::isForInt16(setup, problem),
+                    cpu::int16KernelsFor(number) &&
+                            (packsSlowly ? shape.onIntel : shape.anywhere))
+                    << shape.q << " " << shape.n << " " << shape.d << " "
+                    << target;
         }
     }
 }
