@@ -28,9 +28,9 @@ class ArrayBuffer {
 
     /// Holds nothing if the object has no adjacent rows to show.
     void take(PyObject* object) {
-        isHeld_ = PyObject_GetBuffer(
-                          object, &view_, PyBUF_C_CONTIGUOUS | PyBUF_FORMAT) ==
-                0;
+        isHeld_ =
+                PyObject_GetBuffer(
+                        object, &view_, PyBUF_C_CONTIGUOUS | PyBUF_FORMAT) == 0;
         if (!isHeld_) {
             PyErr_Clear();
         }

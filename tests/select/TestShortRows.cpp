@@ -31,6 +31,9 @@ class ShortRows : public GpuTest {
         if (cols <= 1024) {
             ks.push_back(int(cols));
         }
+        if (cols < 1024) {
+            ks.push_back(int(cols) + 1); // whose last place is empty
+        }
         return ks;
     }
 };

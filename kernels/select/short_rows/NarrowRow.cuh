@@ -199,13 +199,12 @@ class NarrowRow {
             if (place < params_.k && writes) {
                 const uint32_t number =
                         kCount > 1 ? room_[turned(place)] : numbers[0];
-                writeResult<T>(
-                        params_,
-                        row_,
-                        place,
-                        makeEntry(
-                                widenKey(Pair::kType, number >> 16),
-                                number & 0xFFFFu));
+                const uint32_t column = number & 0xFFFFu;
+                // k may be more than the columns: what is behind them is none.
+                const uint64_t entry = column < params_.cols
+                        ? makeEntry(widenKey(Pair::kType, number >> 16), column)
+                        : kNoEntry;
+                writeResult<T>(params_, row_, place, entry);
             }
         }
     }
