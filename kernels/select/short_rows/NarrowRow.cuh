@@ -27,9 +27,11 @@ class NarrowRow {
     static constexpr uint32_t kRoom = kLanes * kSorted;
 
     /// Up to half of the lanes' least numbers are within the bound that these
-    /// give, and in random order hardly more than kRoom * 0.7 of all.
+    /// give, and in random order hardly more than kRoom * 0.7 of all. No more
+    /// than there are columns: what fills a row up may have the number of its
+    /// last column.
     __host__ __device__ static constexpr bool takes(uint32_t cols, int k) {
-        return cols <= uint32_t(kLanes * kItems) &&
+        return cols <= uint32_t(kLanes * kItems) && uint32_t(k) <= cols &&
                 (kSortsAll || uint32_t(k) * 2 <= kRoom);
     }
 
@@ -199,12 +201,13 @@ class NarrowRow {
             if (place < params_.k && writes) {
                 const uint32_t number =
                         kCount > 1 ? room_[turned(place)] : numbers[0];
-                const uint32_t column = number & 0xFFFFu;
-                // k may be more than the columns: what is behind them is none.
-                const uint64_t entry = column < params_.cols
-                        ? makeEntry(widenKey(Pair::kType, number >> 16), column)
-                        : kNoEntry;
-                writeResult<T>(params_, row_, place, entry);
+                writeResult<T>(
+                        params_,
+                        row_,
+                        place,
+                        makeEntry(
+                                widenKey(Pair::kType, number >> 16),
+                                number & 0xFFFFu));
             }
         }
     }
