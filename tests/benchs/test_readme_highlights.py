@@ -47,6 +47,21 @@ def races(path):
             if cell in best]
 
 
+def test_nearest_of_few_vectors():
+    times = {(r["method"], r["n"]): r["ms"]
+             for r in rows("h200/flat_few_vectors_c013242.json")
+             if (r["k"], r["d"], r["q"]) == (1, 128, 262144)}
+    ns = (256, 1024, 4096, 16384)
+
+    def listed(texts):
+        *first, last = texts
+        return f"{', '.join(first)} and {last}"
+
+    ours = listed(f"{times[OURS, n]:.3g}" for n in ns)
+    gains = listed(f"{times['faiss_flat', n] / times[OURS, n]:.0f}" for n in ns)
+    expect(f"{ours} ms since, {gains} times as fast as by FAISS", "README.md")
+
+
 def test_range_search():
     def cell(selectivity):
         (row,) = [r for r in rows("h200/range.json")
