@@ -9,10 +9,23 @@
 #include "kernels/knn/fused/SlotRows.h"
 #include "kernels/knn/fused/tensor/ByteImage.h"
 #include "kernels/knn/fused/tensor/PassAtOnce.h"
+#include "kernels/knn/nearest/NearestKnn.h"
 
 namespace faiss_bits {
 
 namespace {
+
+/// Of which clusters took less time than scans: 131,072 did, of 3,000 they took
+/// a tenth longer; where few pass, 20,000 took a tenth to a quarter less.
+constexpr idx_t kLeastClusterQueries = 65536;
+constexpr idx_t kLeastClusterQueriesOfFew = 10000;
+/// Vectors whose one nearest strips in registers find later than clusters do.
+constexpr idx_t kMostNearestAtOnce = 2048;
+/// Vectors between which clusters of eight blocks take longer than scans,
+/// unless few pass: they take as long as for 4,096.
+constexpr idx_t kMostOfFourBlocks = 2048;
+constexpr idx_t kLeastOfEightBlocks = 2561;
+constexpr int kFewPlacesBetween = 4;
 
 double roundUp(double value, double step) {
     return std::ceil(value / step) * step;
@@ -72,6 +85,21 @@ double scans(
 }
 
 } // namespace
+
+bool atOncePays(const FlatKnnProblem& p) {
+    if (takesNearest(p)) {
+        return p.numVectors <= kMostNearestAtOnce;
+    }
+    if (p.numVectors <= kMostVectorsOfBlock) {
+        return true;
+    }
+    const bool isFast = p.numVectors <= kMostOfFourBlocks ||
+            p.numVectors >= kLeastOfEightBlocks || p.k <= kFewPlacesBetween;
+    return p.numVectors <= kMostVectorsAtOnce && isFast &&
+            kStripsAtOnce >= kStripsOfPlace * uint32_t(p.k) &&
+            p.numQueries >= (p.k <= kMostFewK ? kLeastClusterQueriesOfFew
+                                              : kLeastClusterQueries);
+}
 
 double tensorImageWidth(const FlatKnnProblem& p) {
     return roundUp(p.d, 16) + (p.metric == Metric::InnerProduct ? 0 : 16);

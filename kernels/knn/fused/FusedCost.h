@@ -14,6 +14,15 @@ constexpr double kTensorRate = 790e6;
 /// Components of a row of an image, and the step that has its norm.
 double tensorImageWidth(const FlatKnnProblem& problem);
 
+/// Strips for each place of the result, so that few more than k vectors pass
+/// (1.15 k).
+constexpr uint32_t kStripsOfPlace = 4;
+
+/// Whether one kernel is to make limits and bits, where it can
+/// (tensor/PassAtOnce.h): always of one block, and of clusters where their
+/// strips are enough and their tiles fill the GPU many times.
+bool atOncePays(const FlatKnnProblem& problem);
+
 /// Members of the second sample within the limits that are made of it.
 double secondReach(const FusedPlan& plan);
 

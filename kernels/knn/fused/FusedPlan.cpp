@@ -23,9 +23,8 @@ namespace {
 constexpr idx_t kLeastVectors = 8192;
 /// Vectors for each place of the result, at least.
 constexpr idx_t kLeastShare = 16;
-/// Strips: for each place of the result, that few more than k vectors pass
-/// (1.15 k, or 1.4 k with half as many); and at all.
-constexpr uint32_t kStripsOfPlace = 4;
+/// Strips: for each place of the result, at least (1.4 k vectors pass then);
+/// and at all.
 constexpr uint32_t kLeastStripsOfPlace = 2;
 constexpr uint32_t kLeastStrips = 64;
 /// Fewer vectors are no more than some strips of each.
@@ -38,18 +37,6 @@ constexpr idx_t kLeastStripCapacity = 1024;
 /// where vectors are few.
 constexpr idx_t kMostTileQueries = 16384;
 constexpr idx_t kMostStripQueries = 65536;
-/// Of which clusters took less time than scans: 131,072 did, of 3,000 they took
-/// a tenth longer; where few pass, 20,000 took a tenth to a quarter less.
-constexpr idx_t kLeastClusterQueries = 65536;
-constexpr idx_t kLeastClusterQueriesOfFew = 10000;
-constexpr int kFewPlaces = 8;
-/// Vectors whose one nearest strips in registers find later than clusters do.
-constexpr idx_t kMostNearestAtOnce = 2048;
-/// Vectors between which clusters of eight blocks take longer than scans,
-/// unless few pass: they take as long as for 4,096.
-constexpr idx_t kMostOfFourBlocks = 2048;
-constexpr idx_t kLeastOfEightBlocks = 2561;
-constexpr int kFewPlacesBetween = 4;
 /// Scratch: distances to the sample; and lists.
 constexpr size_t kMostSampleBytes = size_t(256) << 20;
 constexpr size_t kMostListBytes = size_t(512) << 20;
@@ -245,23 +232,6 @@ FusedPlan beginStrips(const FlatKnnProblem& p) {
     plan.capacity =
             uint32_t(std::min(whole, std::max<idx_t>(alike, 8 * idx_t(p.k))));
     return plan;
-}
-
-/// By one kernel: always of one block, and of clusters where their strips are
-/// enough and their tiles fill the GPU many times.
-bool atOncePays(const FlatKnnProblem& p) {
-    if (takesNearest(p)) {
-        return p.numVectors <= kMostNearestAtOnce;
-    }
-    if (p.numVectors <= kMostVectorsOfBlock) {
-        return true;
-    }
-    const bool isFast = p.numVectors <= kMostOfFourBlocks ||
-            p.numVectors >= kLeastOfEightBlocks || p.k <= kFewPlacesBetween;
-    return p.numVectors <= kMostVectorsAtOnce && isFast &&
-            kStripsAtOnce >= kStripsOfPlace * uint32_t(p.k) &&
-            p.numQueries >= (p.k <= kFewPlaces ? kLeastClusterQueriesOfFew
-                                               : kLeastClusterQueries);
 }
 
 } // namespace
