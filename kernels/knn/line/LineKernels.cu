@@ -46,7 +46,7 @@ kindOfVector(const LineParams& params, int64_t vector, int64_t end) {
     if (bits && (bits[vector / 32] >> (vector % 32) & 1) == 0) {
         return kNoKind;
     }
-    return kindOf(numberAt(params.vectors, params.vectorType, vector));
+    return kindOf(numberAt(params.vectors, params.type, vector));
 }
 
 __device__ __forceinline__ bool isOf(uint32_t kind, uint32_t asked) {
@@ -168,7 +168,7 @@ __global__ __launch_bounds__(kThreads) void lineResultsKernel(
         const int64_t query = i / params.k;
         const int64_t place = i % params.k;
         const uint32_t kind =
-                kindOf(numberAt(params.queries, params.queryType, query));
+                kindOf(numberAt(params.queries, params.type, query));
         float distance = kLeast;
         int64_t id = -1;
         const auto take = [&](int64_t at, uint32_t of, float value) {

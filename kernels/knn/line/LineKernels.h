@@ -15,12 +15,11 @@ constexpr int kLineKinds = 4;
 constexpr int kLineStep = 1024;
 
 struct LineParams {
-    const void* vectors = nullptr; // [n]
-    DataType vectorType = DataType::Float32;
+    DataType type = DataType::Float32; // of vectors and queries
+    const void* vectors = nullptr;     // [n]
     int64_t n = 0;
     const uint32_t* allowedBits = nullptr; // nullptr: all are allowed
     const void* queries = nullptr;         // [numQueries]
-    DataType queryType = DataType::Float32;
     int64_t numQueries = 0;
     int64_t k = 0;
 

@@ -72,12 +72,11 @@ void runLine(
     WorkspaceSlices slices(workspace);
     const LineScratch scratch(plan, slices);
     LineParams params;
+    params.type = p.dataType;
     params.vectors = p.vectors;
-    params.vectorType = p.dataType;
     params.n = p.numVectors;
     params.allowedBits = p.allowedBits;
     params.queries = p.queries;
-    params.queryType = p.dataType;
     params.numQueries = p.numQueries;
     params.k = p.k;
     params.listed = plan.listed;
