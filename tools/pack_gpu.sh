@@ -158,7 +158,7 @@ fill_scripts() {
     cp "$BITS_ROOT/tests/sanitize.sh" "$stage/tests"
     cp -r "$BITS_ROOT/contrib" "$stage"
     cp "$BITS_ROOT/README.md" "$BITS_ROOT/tools/run_gpu.sh" \
-        "$BITS_ROOT/tools/lib/gpu_benchs.sh" "$stage"
+        "$BITS_ROOT"/tools/lib/gpu_{benchs,tests}.sh "$stage"
 }
 
 # The packages faiss and faiss_bits, of this build or for another Python.

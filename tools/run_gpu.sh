@@ -26,6 +26,7 @@
 # that ran passed.
 #
 # Environment:
+#   FAISS_BITS_TEST_JOBS      test programs at a time, see gpu_tests.sh
 #   FAISS_BITS_PYTHON         Python to use; default: the first on PATH whose
 #                             version is the one the modules were built for
 #   FAISS_BITS_BENCH_SECONDS  limit per bench; default: none
@@ -53,6 +54,8 @@ failed=0
 
 # shellcheck source=tools/lib/gpu_benchs.sh
 source "$here/gpu_benchs.sh"
+# shellcheck source=tools/lib/gpu_tests.sh
+source "$here/gpu_tests.sh"
 
 # FAISS's own GPU tests that the drop-in library has to pass.
 faiss_tests=(TestGpuSelect TestGpuDistance TestGpuIndexFlat TestGpuIndexIVFFlat
@@ -65,10 +68,25 @@ add_row() {
 
 # record <name> <command...>: the output goes to OUTDIR/<name>.log.
 record() {
-    local name=$1 start=$SECONDS status=0 result=passed counts
+    echo "== $1"
+    run_logged "$@"
+    report "$1"
+}
+
+# run_logged <name> <command...>: leaves exit code and seconds in
+# OUTDIR/<name>.status as well.
+run_logged() {
+    local name=$1 start=$SECONDS status=0
     shift
-    echo "== $name"
     "$@" </dev/null >"$out/$name.log" 2>&1 || status=$?
+    echo "$status $((SECONDS - start))" >"$out/$name.status"
+}
+
+# report <name>: the row of what run_logged has run.
+report() {
+    local name=$1 status seconds result=passed counts
+    read -r status seconds <"$out/$name.status"
+    rm "$out/$name.status"
     if ((status != 0)); then
         failed=1
         result="FAILED ($status)"
@@ -82,7 +100,7 @@ record() {
     if [[ $result == passed && $counts == "0 passed"* ]]; then
         result="ALL SKIPPED"
     fi
-    add_row "$name" "$result${counts:+ ($counts)}" $((SECONDS - start))
+    add_row "$name" "$result${counts:+ ($counts)}" "$seconds"
 }
 
 use_libraries() {
@@ -138,16 +156,46 @@ use_python_path() {
     done
 }
 
-run_tests() {
-    local program name
-    # FAISS's own train with OpenMP, each thread of which calls BLAS.
-    local -x OPENBLAS_NUM_THREADS=1
-    for program in "$here"/tests/bin/*; do
+# run_programs <at a time> <programs...>
+run_programs() {
+    local jobs=$1 program name
+    shift
+    for program in "$@"; do
         name=$(basename "$program")
-        record "$name" "$program" --gtest_output="xml:$out/$name.xml"
+        while (($(jobs -rp | wc -l) >= jobs)); do
+            wait -n || true
+        done
+        echo "== $name"
+        run_logged "$name" "$program" --gtest_output="xml:$out/$name.xml" &
+    done
+    wait
+    for program in "$@"; do
+        name=$(basename "$program")
+        report "$name"
         sed -nE 's/^\[  SKIPPED \] ([^ ]+) \(.*/   skipped: \1/p' \
             "$out/$name.log"
     done
+}
+
+run_tests() {
+    # FAISS's own train with OpenMP, each thread of which calls BLAS.
+    local -x OPENBLAS_NUM_THREADS=1 OMP_WAIT_POLICY=passive
+    local program many=() large=()
+    for program in "$here"/tests/bin/*; do
+        # These want most of the memory.
+        if [[ $program == *_large ]]; then
+            large+=("$program")
+        else
+            many+=("$program")
+        fi
+    done
+    start_mps "$here/tests/bin/test_device"
+    echo "programs at a time: $gpu_jobs"
+    run_programs "$gpu_jobs" "${many[@]}"
+    stop_mps
+    if ((${#large[@]})); then
+        run_programs 1 "${large[@]}"
+    fi
 }
 
 run_sanitize() {
@@ -236,6 +284,7 @@ run_part() {
 
 main() {
     local parts part
+    trap stop_mps EXIT
     use_libraries
     IFS=, read -ra parts <<<"${what:-?}"
     for part in "${parts[@]}"; do

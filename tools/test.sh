@@ -7,13 +7,14 @@
 #
 #   tools/test.sh
 #
-# tools/setup.sh lists the environment variables that it heeds. With a GPU build
-# FAISS_BITS_BUILD is its folder, and the CPU part's is that name with -cpu.
+# tools/setup.sh lists the environment variables that it heeds, and
+# tools/lib/gpu_tests.sh one for GPU tests. With a GPU build FAISS_BITS_BUILD is
+# its folder, and the CPU part's is that name with -cpu.
 
 set -euo pipefail
 
 tools=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
-for part in common build cuda; do
+for part in common build cuda gpu_tests; do
     # shellcheck source=/dev/null
     source "$tools/lib/$part.sh"
 done
@@ -63,8 +64,11 @@ test_gpu() (
     export FAISS_BITS_GPU=on
     build_tests gpu
     run_ctest cpu "$(nproc)"
-    # One at a time: they would take each other's memory and time.
-    run_ctest gpu 1
+    trap stop_mps EXIT
+    start_mps "$BITS_BUILD/tests/bin/test_device"
+    say "GPU tests at a time: $gpu_jobs"
+    OMP_WAIT_POLICY=passive run_ctest gpu "$gpu_jobs"
+    stop_mps
     # Long tests of the CPU index have run.
     run_pytest -m "not long_cpu"
     exit "$failed"

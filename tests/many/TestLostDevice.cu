@@ -1,10 +1,17 @@
 /// What a search says of a device that has gone. A kernel that fails takes its
 /// device with it, for the whole process: this is the program's only test.
 
+#include <cstdlib>
+
 #include "tests/many/ManyHarness.h"
 
 namespace faiss_bits::test {
 namespace {
+
+/// Processes that share a device by MPS would lose it too. No server has this
+/// folder; the driver reads the variable at its first call.
+[[maybe_unused]] const int kNoMps =
+        setenv("CUDA_MPS_PIPE_DIRECTORY", "/nonexistent", 1);
 
 __global__ void failKernel() {
     asm("trap;");

@@ -97,7 +97,7 @@ def test_packs(folder, absolute):
     assert result.returncode == 0, result.stdout + result.stderr
     packed = names(folder / "new folder" / "packed it.tar.xz")
     assert {
-        "run_gpu.sh", "gpu_benchs.sh", "commit", "python_version",
+        "run_gpu.sh", "gpu_benchs.sh", "gpu_tests.sh", "commit", "python_version",
         "tests/bin/test_one", "tests/faiss/TestGpuOne", "benchs/bin/bench_one",
         "benchs/bin/libbench_keys.so", "benchs/check.py",
         "tests/python/conftest.py", "python/faiss/__init__.py",
