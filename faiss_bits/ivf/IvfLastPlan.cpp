@@ -1,8 +1,8 @@
 #include "faiss_bits/ivf/IvfLastPlan.h"
 
-#include <optional>
 #include <tuple>
 #include <utility>
+#include <vector>
 
 namespace faiss_bits::gpu::detail {
 
@@ -101,11 +101,11 @@ auto membersOf(const IvfKnnProblem& problem) {
                  device] = problem;
     // Plans are made for arrays wherever these lie.
     return std::tuple(
-            metric,
-            membersOf(lists),
-            numQueries,
+            numQueries, // what differs most often
             nprobe,
             k,
+            metric,
+            membersOf(lists),
             mostVectors,
             longestList,
             selectedShare,
@@ -119,10 +119,16 @@ auto membersOf(const IvfKnnProblem& problem) {
             membersOf(device));
 }
 
-struct LastPlan {
+struct MadePlan {
     IvfKnnProblem problem;
     size_t maxBytes;
     IvfKnnPlan plan;
+};
+
+/// The last plans of a thread.
+struct MadePlans {
+    std::vector<MadePlan> plans;
+    size_t next = 0; // to be replaced, when there are kMostPlans
 };
 
 } // namespace
@@ -132,14 +138,23 @@ bool planAlike(const IvfKnnProblem& a, const IvfKnnProblem& b) {
 }
 
 IvfKnnPlan planOrLastPlan(const IvfKnnProblem& problem, size_t maxBytes) {
-    static thread_local std::optional<LastPlan> last;
-    if (!last || last->maxBytes != maxBytes ||
-        !planAlike(last->problem, problem)) {
-        last.reset(); // whatever is thrown
-        IvfKnnPlan plan = planIvfKnn(problem, maxBytes);
-        last.emplace(LastPlan{problem, maxBytes, std::move(plan)});
+    // Replicas search slices of somewhat different sizes, call by call.
+    constexpr size_t kMostPlans = 16;
+    static thread_local MadePlans made;
+    for (const MadePlan& one : made.plans) {
+        if (one.maxBytes == maxBytes && planAlike(one.problem, problem)) {
+            return one.plan;
+        }
     }
-    return last->plan;
+    IvfKnnPlan plan = planIvfKnn(problem, maxBytes);
+    MadePlan one = {problem, maxBytes, plan};
+    if (made.plans.size() < kMostPlans) {
+        made.plans.push_back(std::move(one));
+    } else {
+        made.plans[made.next] = std::move(one);
+        made.next = (made.next + 1) % kMostPlans;
+    }
+    return plan;
 }
 
 } // namespace faiss_bits::gpu::detail
