@@ -77,8 +77,8 @@ void searchCoarse(
             ? contextOf(*resources, context.device).stream
             : resources->getDefaultStream(context.device);
     order(context.stream, stream);
-    // Ours need not ask CUDA where the arrays lie. On other streams a call costs
-    // more than that.
+    // Ours need not ask CUDA where the arrays lie. On other streams a call
+    // costs more than that.
     std::optional<CallStream> call;
     if (isOurs && stream == resources->getDefaultStream(context.device)) {
         call.emplace(

@@ -12,13 +12,8 @@ namespace {
 // does not compile until somebody has said here whether plans depend on it.
 
 auto membersOf(const ListDecoding& decoding) {
-    const auto& [trained,
-                 ranges,
-                 byInverse,
-                 numParts,
-                 partBits,
-                 codebook,
-                 centroids] = decoding;
+    const auto& [trained, ranges, byInverse, numParts, partBits, codebook, centroids] =
+            decoding;
     return std::tuple(
             trained,
             ranges,
@@ -35,21 +30,8 @@ auto membersOf(const ListIdTest& test) {
 }
 
 auto membersOf(const IvfLists& lists) {
-    const auto& [numLists,
-                 d,
-                 numVectors,
-                 layout,
-                 coding,
-                 decoding,
-                 vectors,
-                 lengths,
-                 lengths64,
-                 idKind,
-                 ids,
-                 selectedBits,
-                 firstWords,
-                 wordsOfList,
-                 idTest] = lists;
+    const auto& [numLists, d, numVectors, layout, coding, decoding, vectors, lengths, lengths64, idKind, ids, selectedBits, firstWords, wordsOfList, idTest] =
+            lists;
     return std::tuple(
             numLists,
             d,
@@ -69,11 +51,8 @@ auto membersOf(const IvfLists& lists) {
 }
 
 auto membersOf(const DeviceTraits& device) {
-    const auto& [computeCapability,
-                 multiprocessors,
-                 sharedBytes,
-                 blockSharedBytes,
-                 singleToDouble] = device;
+    const auto& [computeCapability, multiprocessors, sharedBytes, blockSharedBytes, singleToDouble] =
+            device;
     return std::tuple(
             computeCapability,
             multiprocessors,
@@ -83,22 +62,8 @@ auto membersOf(const DeviceTraits& device) {
 }
 
 auto membersOf(const IvfKnnProblem& problem) {
-    const auto& [metric,
-                 lists,
-                 numQueries,
-                 nprobe,
-                 k,
-                 mostVectors,
-                 longestList,
-                 selectedShare,
-                 queries,
-                 probes,
-                 centroids,
-                 centroidMetric,
-                 mayWait,
-                 outDistances,
-                 outIds,
-                 device] = problem;
+    const auto& [metric, lists, numQueries, nprobe, k, mostVectors, longestList, selectedShare, queries, probes, centroids, centroidMetric, mayWait, outDistances, outIds, device] =
+            problem;
     // Plans are made for arrays wherever these lie.
     return std::tuple(
             numQueries, // what differs most often
