@@ -43,7 +43,7 @@ foreach(pattern python dropin CallStream.h ClusteringRun.h EmptyClusters.h Event
     Centroids.h FlatChecks.h FlatStorage.h GpuSearchCounters.h SearchFilter.h SearchWithin.h SelectorBits.h
     SelectorTree.h VectorFacts.h VectorKernels.h
     PlanLog.h PlanText.h SearchReport.h CoarseSearch.h IvfChecks.h IvfIndexSearch.h
-    IvfIndexVectors.h IvfSearch.h ListStorage.h FaissLists.h FilteredLists.h IdsOfLists.h IvfLimits.h ListFilter.h
+    IvfIndexVectors.h IvfLastPlan.h IvfSearch.h ListStorage.h FaissLists.h FilteredLists.h IdsOfLists.h IvfLimits.h ListFilter.h
     ListRemoval.h ListsBefore.h OurIvf.h EmptyIvf.h RangeCall.h RangeMoves.h RangePieces.h RangeResults.h AllowedPlaces.h FusedIvfSearch.h DistanceArguments.h
     GpuMetricRun.h GpuMetricState.h FoundRanges.h MetricContents.h MetricOptions.h
     MetricParts.h MetricShardSet.h StagedRange.h WordsOnGpu.h

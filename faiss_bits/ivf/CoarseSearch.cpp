@@ -1,10 +1,12 @@
 #include "faiss_bits/ivf/CoarseSearch.h"
 
+#include <optional>
 #include <vector>
 
 #include <cuda_runtime_api.h>
 #include <faiss/gpu/GpuIndex.h>
 
+#include "faiss_bits/common/CallStream.h"
 #include "faiss_bits/common/Waiting.h"
 #include "faiss_bits/flat/GpuIndexBitsFlat.h"
 #include "kernels/common/CudaCheck.h"
@@ -70,11 +72,21 @@ void searchCoarse(
     // Ours takes the stream of this call; FAISS's the default one.
     auto* theirs = const_cast<faiss::gpu::GpuIndex*>(onGpu);
     const auto resources = theirs->getResources();
-    const cudaStream_t stream =
-            dynamic_cast<const GpuIndexBitsFlat*>(onGpu) != nullptr
+    const bool isOurs = dynamic_cast<const GpuIndexBitsFlat*>(onGpu) != nullptr;
+    const cudaStream_t stream = isOurs
             ? contextOf(*resources, context.device).stream
             : resources->getDefaultStream(context.device);
     order(context.stream, stream);
+    // Ours need not ask CUDA where the arrays lie. On other streams a call
+    // costs more than that.
+    std::optional<CallStream> call;
+    if (isOurs && stream == resources->getDefaultStream(context.device)) {
+        call.emplace(
+                resources,
+                context.device,
+                stream,
+                true /* arraysAreOnDevice */);
+    }
     quantizer.search(n, x, nprobe, distances, lists, params);
     order(stream, context.stream);
 }

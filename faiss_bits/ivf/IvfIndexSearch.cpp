@@ -20,6 +20,7 @@
 #include "faiss_bits/ivf/CoarseSearch.h"
 #include "faiss_bits/ivf/FilteredLists.h"
 #include "faiss_bits/ivf/IvfIndexSearch.h"
+#include "faiss_bits/ivf/IvfLastPlan.h"
 #include "faiss_bits/ivf/IvfLimits.h"
 #include "faiss_bits/ivf/IvfSearch.h"
 #include "faiss_bits/ivf/ListFilter.h"
@@ -103,8 +104,8 @@ void searchLists(
             hasLists ? 0 : WorkspaceSlices::roundUp(probes * sizeof(idx_t));
     const size_t budget = std::min(
             scratchBudget(context), kMostScratch - search.lists->bytes());
-    const IvfKnnPlan plan =
-            planIvfKnn(problem, budget > probeBytes ? budget - probeBytes : 0);
+    const IvfKnnPlan plan = planOrLastPlan(
+            problem, budget > probeBytes ? budget - probeBytes : 0);
     std::unique_ptr<ListFilter> filter; // in place of a test
     if (problem.lists.idTest.isThere() && !plan.direct) {
         problem.lists.idTest = {};

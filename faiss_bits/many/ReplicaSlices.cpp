@@ -18,6 +18,12 @@ constexpr idx_t kLeastRows = GroupSpeeds::kLeastRows;
 /// 10,112 (H200).
 constexpr idx_t kFlatTile = 256;
 
+/// Slices of lists but the first have a multiple of so many queries: what is
+/// learned of the devices' speeds differs from call to call, and a search of a
+/// number of queries that a thread has seen has its plan at once
+/// (planOrLastPlan). 64 queries take 8 us.
+constexpr idx_t kListsStep = 64;
+
 bool isHost(const CallArray& array) {
     return array.data && array.onHost;
 }
@@ -155,6 +161,16 @@ std::vector<idx_t> tileSlices(
     return begins;
 }
 
+std::vector<idx_t> inSteps(std::vector<idx_t> begins, idx_t step) {
+    // From the end on: the first slice has what is left.
+    const idx_t end = begins.back();
+    for (size_t g = 1; g + 1 < begins.size(); ++g) {
+        begins[g] = end - (end - begins[g] + step / 2) / step * step;
+        begins[g] = std::max(begins[g], idx_t(0));
+    }
+    return begins;
+}
+
 std::vector<idx_t> replicaSlices(
         const PartSet& set,
         idx_t n,
@@ -188,9 +204,12 @@ std::vector<idx_t> replicaSlices(
     }
     std::vector<idx_t> lateRows(parts.size(), late);
     lateRows[0] = 0;
-    return set.isFlat() && rows >= kLeastRows
+    if (rows < kLeastRows) {
+        return groupSlices(n, parts, lateRows, speeds);
+    }
+    return set.isFlat()
             ? tileSlices(n, parts, lateRows, speeds, kFlatTile)
-            : groupSlices(n, parts, lateRows, speeds);
+            : inSteps(groupSlices(n, parts, lateRows, speeds), kListsStep);
 }
 
 } // namespace faiss_bits::gpu::detail

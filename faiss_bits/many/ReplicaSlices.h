@@ -61,6 +61,10 @@ std::vector<idx_t> tileSlices(
         const std::vector<double>& speeds,
         idx_t tile);
 
+/// Slices with their borders moved by half a step at most, so that all but the
+/// first have a multiple of `step` rows.
+std::vector<idx_t> inSteps(std::vector<idx_t> begins, idx_t step);
+
 /// Where the slices of groups begin, and the end. A call begins for the times
 /// of the set, if all arrays lie on the device.
 ///

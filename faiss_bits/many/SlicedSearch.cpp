@@ -201,9 +201,6 @@ void SlicedSearch::searchAway_(int group, int part, idx_t first, idx_t rows) {
     const auto homeOf = [&](const CallArray& array) {
         return array.data ? array.data + first * array.rowBytes : nullptr;
     };
-    const bool writesHome = isOnDevice_ &&
-            set_.canWriteHome(
-                    part, {arrays_.distances.data, arrays_.labels.data});
     char* const x = hereOf(arrays_.x);
     if (!arrays_.x.onHost) {
         set_.copies->fetch(
@@ -222,6 +219,10 @@ void SlicedSearch::searchAway_(int group, int part, idx_t first, idx_t rows) {
             context.stream,
             rows,
             secondsOfCopies(set_, rows, arrays_));
+    // Asked while the queries are on their way.
+    const bool writesHome = isOnDevice_ &&
+            set_.canWriteHome(
+                    part, {arrays_.distances.data, arrays_.labels.data});
     if (writesHome) {
         set_.searchAfar(part, [&] {
             searchPiece_(

@@ -10,6 +10,7 @@
 namespace faiss_bits::test {
 namespace {
 
+using gpu::detail::inSteps;
 using gpu::detail::pieceBegin;
 using gpu::detail::tileSlices;
 
@@ -37,6 +38,38 @@ std::vector<idx_t> sizesOf(const std::vector<idx_t>& begins) {
         sizes.push_back(begins[i] - begins[i - 1]);
     }
     return sizes;
+}
+
+TEST(ReplicaSlices, InSteps) {
+    const auto expect = [](const std::vector<idx_t>& begins,
+                           const std::vector<idx_t>& want) {
+        EXPECT_EQ(inSteps(begins, 64), want);
+    };
+    expect({0, 10240}, {0, 10240});
+    expect({0, 10240, 20480, 30720, 40960}, {0, 10240, 20480, 30720, 40960});
+    expect({0, 10700, 20511, 30790, 40960}, {0, 10688, 20480, 30784, 40960});
+    expect({0, 31, 64}, {0, 0, 64});
+    expect({0, 33, 64}, {0, 64, 64});
+    expect({0, 0, 0}, {0, 0, 0});
+    // Rounded to more rows than there are.
+    expect({0, 0, 40}, {0, 0, 40});
+    for (idx_t rows : {1, 63, 64, 1000, 40960, 40961}) {
+        for (idx_t first : {rows / 4, rows / 3, rows / 2, rows}) {
+            const std::vector<idx_t> begins = {
+                    0, first, first + (rows - first) / 2, rows};
+            const auto got = inSteps(begins, 64);
+            ASSERT_EQ(got.size(), begins.size());
+            EXPECT_EQ(got.front(), 0);
+            EXPECT_EQ(got.back(), rows);
+            for (size_t g = 1; g < got.size(); ++g) {
+                EXPECT_LE(got[g - 1], got[g]);
+                EXPECT_LE(std::abs(got[g] - begins[g]), 32);
+                EXPECT_TRUE(
+                        g + 1 == got.size() || got[g] == 0 ||
+                        (got[g + 1] - got[g]) % 64 == 0);
+            }
+        }
+    }
 }
 
 TEST(ReplicaSlices, OfWholeTiles) {
