@@ -4,18 +4,14 @@
 /// (kernels/device/Bitonic.cuh) grows with n log^2 n.
 #pragma once
 
-#include <cfloat>
-
 #include "kernels/device/Bitonic.cuh"
 #include "kernels/device/BlockScan.cuh"
 #include "kernels/device/Entry.cuh"
-#include "kernels/device/TiedBins.cuh"
 #include "kernels/device/WarpReduce.cuh"
 
 namespace faiss_bits {
 
-/// Most: the largest k of select(), where that is used.
-template <int Threads, int Items, int Most = 1>
+template <int Threads, int Items>
 struct BlockSpreadSort {
     static constexpr int kSize = Threads * Items;
     static constexpr int kWarps = Threads / kWarpSize;
@@ -25,14 +21,12 @@ struct BlockSpreadSort {
     /// another round.
     static constexpr uint32_t kMaxBin = 128;
     static constexpr int kMaxRounds = 12;
-    /// More than random keys have in a bin: others may spread better.
-    static constexpr uint32_t kManyOfBin = 40;
-    using Tied = BlockTiedBins<Threads, Most + kMaxBin>;
-    static_assert(Most <= kSize);
+    /// The same of keys of both signs, which StraightSpread.cuh spreads better.
+    static constexpr uint32_t kMaxStraightBin = 40;
 
     struct SharedStorage {
         union {
-            uint32_t bins[kSize < Tied::kWords ? Tied::kWords : kSize + 1];
+            uint32_t bins[kSize + 1];
             typename Bitonic::SharedStorage bitonic;
         };
         uint32_t sums[kWarps];
@@ -64,7 +58,7 @@ struct BlockSpreadSort {
         };
         uint32_t arrival[Items];
         countBins(entries, count, binOf, arrival);
-        if (startBins() < uint32_t(kSize)) {
+        if (startBins() < kSize) {
             sortBitonic(entries, count, put);
             return;
         }
@@ -89,53 +83,20 @@ struct BlockSpreadSort {
         }
     }
 
-    /// What select() came to.
-    enum class Outcome {
-        Done,
-        NoUse,    ///< another sort is faster
-        Straight, ///< selectStraight() may do
-    };
-
-    /// How entries are spread: by the bits of their distance from one.
-    struct BitBins {
-        uint64_t least;
-        int shift;
-
-        __device__ __forceinline__ uint32_t operator()(uint64_t e) const {
-            return e < least ? 0u : uint32_t((e - least) >> shift);
-        }
-    };
-
-    /// The same by the difference of numbers. Differences, products and whole
-    /// parts of floats are in order as what they are made of.
-    struct StraightBins {
-        float least;
-        float scale;
-
-        __device__ __forceinline__ uint32_t operator()(uint64_t e) const {
-            const float part = (keyValue(entryKey(e)) - least) * scale;
-            return min(uint32_t(part), uint32_t(kSize - 1));
-        }
-    };
-
     /// Calls put(place, entry) for the k least of at least k distinct entries,
     /// of which k are not above `limit`. `other` is room for k + kMaxBin
     /// entries. Entries that lie together, as those of equal keys do, are
-    /// spread again by themselves. Where it is not done, what was put is right,
-    /// but not all of it. putTied(size, placed, wanted, bins): places the first
-    /// `wanted` of `size` entries in `other` by Tied, behind those placed; it is
-    /// the caller's, so that it can be out of line. Begins with the block in
-    /// step; `entries` are left as they were.
-    template <class Put, class PutTied>
-    __device__ __forceinline__ Outcome select(
+    /// spread again by themselves. False where that is of no use; what was put
+    /// is right then, but not all of it. Begins with the block in step;
+    /// `entries` are left as they were.
+    template <class Put>
+    __device__ __forceinline__ bool select(
             const uint64_t* entries,
             int count,
             uint64_t limit,
             int k,
-            bool mayBeStraight,
             uint64_t* other,
-            Put put,
-            PutTied putTied) {
+            Put put) {
         uint64_t from = 0; // entries of this round: [from, to]
         uint64_t to = limit;
         uint32_t placed = 0; // entries below `from`
@@ -144,29 +105,57 @@ struct BlockSpreadSort {
             findRange(entries, count, from, to, least);
             const uint64_t range = to > least ? to - least : 0;
             const int shift = max(0, 64 - __clzll(range | 1) - kLogSize);
-            const BitBins bins{least, shift};
-            countBins(entries, count, from, to, bins);
+            const auto binOf = [&](uint64_t e) {
+                return e < least ? 0u : uint32_t((e - least) >> shift);
+            };
+            for (int at = threadIdx.x; at < count; at += Threads) {
+                const uint64_t e = entries[at];
+                if (e >= from && e <= to) {
+                    atomicAdd(&shared.bins[binOf(e)], 1);
+                }
+            }
+            __syncthreads();
             const uint32_t wanted = k - placed;
-            const uint32_t found = startBins(wanted);
-            const uint32_t crowded = min(found, uint32_t(kSize));
-            const bool hasMany = found <= kSize;
+            // Of keys of both signs most bins are for numbers next to zero.
+            const bool spansZero = round == 0 &&
+                    entryKey(least) < kZeroKey && entryKey(to) > kZeroKey;
+            const uint32_t crowded =
+                    startBins(wanted, spansZero ? kMaxStraightBin : kMaxBin);
             const uint32_t below = shared.bins[crowded];
             const uint32_t size = min(below, wanted + kMaxBin);
             __syncthreads();
-            // Most bins are for numbers next to zero then.
-            if (hasMany && mayBeStraight && round == 0 &&
-                entryKey(least) < kZeroKey && entryKey(to) > kZeroKey) {
-                return Outcome::Straight;
+            if (spansZero && crowded < kSize) {
+                return false;
             }
-            fillBins(entries, count, from, to, bins, crowded, size, other);
-            if (hasMany) {
-                putTied(size, placed, wanted, bins);
-            } else {
-                putBins(other, size, placed, wanted, bins, put);
+            for (int at = threadIdx.x; at < count; at += Threads) {
+                const uint64_t e = entries[at];
+                if (e >= from && e <= to && binOf(e) < crowded) {
+                    // Bins that begin at k or later are wanted no more.
+                    const uint32_t slot = atomicAdd(&shared.bins[binOf(e)], 1);
+                    if (slot < size) {
+                        other[slot] = e;
+                    }
+                }
+            }
+            __syncthreads();
+            // Every bin below the crowded one now holds its end.
+            for (uint32_t at = threadIdx.x; at < size; at += Threads) {
+                const uint64_t e = other[at];
+                const uint32_t bin = binOf(e);
+                const uint32_t end = shared.bins[bin];
+                uint32_t place = bin > 0 ? shared.bins[bin - 1] : 0;
+                if (place < wanted) {
+                    for (uint32_t j = place; j < end; ++j) {
+                        place += other[j] < e;
+                    }
+                    if (place < wanted) {
+                        put(placed + place, e);
+                    }
+                }
             }
             placed += below;
             if (placed >= uint32_t(k)) {
-                return Outcome::Done;
+                return true;
             }
             if (crowded == kSize) {
                 // On behind what lay together.
@@ -181,47 +170,13 @@ struct BlockSpreadSort {
             __syncthreads();
             if ((crowded == kSize && below == 0) ||
                 isSlow(round + 1, placed, k)) {
-                return Outcome::NoUse;
+                return false;
             }
         }
-        return Outcome::NoUse;
+        return false;
     }
 
-    /// The same in one round, and by differences of numbers; false, and nothing
-    /// is put, where many lie together.
-    template <class PutTied>
-    __device__ __forceinline__ bool selectStraight(
-            const uint64_t* entries,
-            int count,
-            uint64_t limit,
-            int k,
-            uint64_t* other,
-            PutTied putTied) {
-        uint64_t to = limit;
-        uint64_t least;
-        findRange(entries, count, 0, to, least);
-        const float first = keyValue(entryKey(least));
-        const float width = keyValue(entryKey(to)) - first;
-        // Not of NaN, nor where it is infinite or the quotient would be.
-        if (!(width >= FLT_MIN * kSize && width <= FLT_MAX)) {
-            __syncthreads();
-            return false;
-        }
-        const StraightBins bins{first, float(kSize) / width};
-        countBins(entries, count, 0, to, bins);
-        const uint32_t crowded = startBins(k);
-        const uint32_t below = shared.bins[kSize];
-        const uint32_t size = min(below, k + kMaxBin);
-        __syncthreads();
-        if (crowded < uint32_t(kSize)) {
-            return false;
-        }
-        fillBins(entries, count, 0, to, bins, kSize, size, other);
-        putTied(size, 0, k, bins);
-        return true;
-    }
-
-   private:
+   protected:
     static constexpr int log2(int n) {
         return n == 1 ? 0 : 1 + log2(n / 2);
     }
@@ -362,74 +317,6 @@ struct BlockSpreadSort {
         least = l;
     }
 
-    /// How many of the entries in [from, to] are of each bin. Ends with the
-    /// block in step.
-    template <class BinOf>
-    __device__ __forceinline__ void countBins(
-            const uint64_t* entries,
-            int count,
-            uint64_t from,
-            uint64_t to,
-            BinOf binOf) {
-        for (int at = threadIdx.x; at < count; at += Threads) {
-            const uint64_t e = entries[at];
-            if (e >= from && e <= to) {
-                atomicAdd(&shared.bins[binOf(e)], 1);
-            }
-        }
-        __syncthreads();
-    }
-
-    /// Puts the entries of the bins below the crowded one where their bins
-    /// begin, and leaves where these end. Ends with the block in step.
-    template <class BinOf>
-    __device__ __forceinline__ void fillBins(
-            const uint64_t* entries,
-            int count,
-            uint64_t from,
-            uint64_t to,
-            BinOf binOf,
-            uint32_t crowded,
-            uint32_t size,
-            uint64_t* other) {
-        for (int at = threadIdx.x; at < count; at += Threads) {
-            const uint64_t e = entries[at];
-            if (e >= from && e <= to && binOf(e) < crowded) {
-                // Bins that begin at k or later are wanted no more.
-                const uint32_t slot = atomicAdd(&shared.bins[binOf(e)], 1);
-                if (slot < size) {
-                    other[slot] = e;
-                }
-            }
-        }
-        __syncthreads();
-    }
-
-    /// Holds each entry against those of its bin.
-    template <class BinOf, class Put>
-    __device__ __forceinline__ void putBins(
-            const uint64_t* other,
-            uint32_t size,
-            uint32_t placed,
-            uint32_t wanted,
-            BinOf binOf,
-            Put put) {
-        for (uint32_t at = threadIdx.x; at < size; at += Threads) {
-            const uint64_t e = other[at];
-            const uint32_t bin = binOf(e);
-            const uint32_t end = shared.bins[bin];
-            uint32_t place = bin > 0 ? shared.bins[bin - 1] : 0;
-            if (place < wanted) {
-                for (uint32_t j = place; j < end; ++j) {
-                    place += other[j] < e;
-                }
-                if (place < wanted) {
-                    put(placed + place, e);
-                }
-            }
-        }
-    }
-
     template <class BinOf>
     __device__ __forceinline__ void countBins(
             const uint64_t* entries,
@@ -447,12 +334,13 @@ struct BlockSpreadSort {
     }
 
     /// Turns the counts into the places where the bins begin; returns the first
-    /// that begins below `end` and has more than kMaxBin entries; kSize where
-    /// one has more than kManyOfBin, and kSize + 1 where none has.
-    __device__ __forceinline__ uint32_t startBins(uint32_t end = ~0u) {
+    /// that begins below `end` and has more than `most` entries, or kSize.
+    __device__ __forceinline__ uint32_t startBins(
+            uint32_t end = ~0u,
+            uint32_t most = kMaxBin) {
         uint32_t counts[Items];
         uint32_t sum = 0;
-        uint32_t crowded = kSize + 1;
+        uint32_t crowded = kSize;
 #pragma unroll
         for (int i = 0; i < Items; ++i) {
             counts[i] = shared.bins[threadIdx.x * Items + i];
@@ -462,9 +350,8 @@ struct BlockSpreadSort {
 #pragma unroll
         for (int i = 0; i < Items; ++i) {
             shared.bins[threadIdx.x * Items + i] = start;
-            if (start < end && counts[i] > kManyOfBin) {
-                const uint32_t bin = threadIdx.x * Items + i;
-                crowded = min(crowded, counts[i] > kMaxBin ? bin : kSize);
+            if (start < end && counts[i] > most) {
+                crowded = min(crowded, threadIdx.x * Items + i);
             }
             start += counts[i];
         }
@@ -477,7 +364,7 @@ struct BlockSpreadSort {
         }
         __syncthreads();
         return __reduce_min_sync(
-                kFullWarp, ofWarps<kWarps>(shared.crowded, uint32_t(kSize + 1)));
+                kFullWarp, ofWarps<kWarps>(shared.crowded, uint32_t(kSize)));
     }
 
     template <class Put>

@@ -5,7 +5,7 @@
 
 #include "kernels/device/KeepEntries.cuh"
 #include "kernels/device/Narrow.cuh"
-#include "kernels/device/SpreadSort.cuh"
+#include "kernels/device/StraightSpread.cuh"
 #include "kernels/survivors/WriteResult.cuh"
 
 namespace faiss_bits {
@@ -22,8 +22,7 @@ struct RowFinish {
     using Small = BlockBitonic<kSortThreads, kSortItems>;
     using Spread = BlockSpreadSort<kSortThreads, kSortItems>;
     static constexpr int kSelectItems = std::max(4, Room / Threads);
-    using Select = BlockSpreadSort<Threads, kSelectItems, Room>;
-    using Outcome = typename Select::Outcome;
+    using Select = BlockStraightSpread<Threads, kSelectItems>;
 
     /// Words of shared memory that run() wants beside its storage.
     static constexpr int kRoomWords =
@@ -55,93 +54,17 @@ struct RowFinish {
         const auto put = [&](int place, uint64_t entry) {
             writeResult<T>(params, row, place, entry, zerosArePlus);
         };
-        Outcome outcome = Outcome::NoUse;
-        bool mayBeStraight = true;
-        while (count >= uint32_t(params.k)) {
-            outcome = Select{shared.select}.select(
-                    entries,
-                    count,
-                    limit,
-                    params.k,
-                    mayBeStraight,
-                    room,
-                    put,
-                    [&](uint32_t size,
-                        uint32_t placed,
-                        uint32_t wanted,
-                        typename Select::BitBins bins) {
-                        putTied(shared, params, row, room, size, placed,
-                                wanted, bins);
-                    });
-            if (outcome != Outcome::Straight ||
-                runStraight(
-                        shared, params, row, entries, count, limit, room)) {
-                break;
-            }
-            mayBeStraight = false;
-        }
-        if (outcome == Outcome::NoUse) {
-            runCrowded(shared, params, row, entries, count, room);
+        if (count < uint32_t(params.k) ||
+            !Select{shared.select}.select(
+                    entries, count, limit, params.k, room, put)) {
+            runCrowded(shared, params, row, entries, count, limit, room);
         }
     }
 
    private:
-    /// Of many entries in a bin. Out of line, as runCrowded().
-    __device__ static __noinline__ void putTied(
-            SharedStorage& shared,
-            const Params& params,
-            uint32_t row,
-            uint64_t* room,
-            uint32_t size,
-            uint32_t placed,
-            uint32_t wanted,
-            typename Select::BitBins bins) {
-        Select::Tied::put(
-                shared.select.bins,
-                shared.select.sums,
-                room,
-                size,
-                wanted,
-                bins,
-                [&](uint32_t place, uint64_t entry) {
-                    writeResult<T>(params, row, placed + place, entry);
-                });
-    }
-
-    /// Of keys of both signs. Out of line, as runCrowded().
-    __device__ static __noinline__ bool runStraight(
-            SharedStorage& shared,
-            const Params& params,
-            uint32_t row,
-            const uint64_t* entries,
-            uint32_t count,
-            uint64_t limit,
-            uint64_t* room) {
-        return Select{shared.select}.selectStraight(
-                entries,
-                count,
-                limit,
-                params.k,
-                room,
-                [&](uint32_t size,
-                    uint32_t,
-                    uint32_t wanted,
-                    typename Select::StraightBins bins) {
-                    Select::Tied::put(
-                            shared.select.bins,
-                            shared.select.sums,
-                            room,
-                            size,
-                            wanted,
-                            bins,
-                            [&](uint32_t place, uint64_t entry) {
-                                writeResult<T>(params, row, place, entry);
-                            });
-                });
-    }
-
-    /// Few entries, or many that lie together: narrowed to at most Room, and
-    /// those sorted. Out of line and static, so that it costs the others no
+    /// Few entries, or many that lie together: where it is their bits that do,
+    /// spread by their numbers, else narrowed to at most Room, and those sorted.
+    /// Out of line and static, so that it costs the others no
     /// registers.
     __device__ static __noinline__ void runCrowded(
             SharedStorage& shared,
@@ -149,7 +72,16 @@ struct RowFinish {
             uint32_t row,
             const uint64_t* entries,
             uint32_t count,
+            uint64_t limit,
             uint64_t* room) {
+        const auto put = [&](int place, uint64_t entry) {
+            writeResult<T>(params, row, place, entry);
+        };
+        if (count >= uint32_t(params.k) &&
+            Select{shared.select}.selectStraight(
+                    entries, count, limit, params.k, room, put)) {
+            return;
+        }
         RowFinish{shared}.narrowAndSort(params, row, entries, count, room);
     }
 

@@ -126,15 +126,10 @@ class LaneLists {
         const uint32_t lower = (1u << Group::lane()) - 1;
         uint32_t taken = less;
         // Columns ascend from item to item, and in an item from lane to lane.
-        // Most items have no such key, of which often two are in all.
-        while (true) {
-            const uint32_t i = __reduce_min_sync(
-                    kFullWarp,
-                    wanted > 0 && equal != 0 ? uint32_t(__ffs(equal)) - 1
-                                             : uint32_t(kItems));
-            if (i == uint32_t(kItems)) {
-                break;
-            }
+        // Each row goes on to its next item that has such a key.
+        while (__any_sync(kFullWarp, wanted > 0)) {
+            const uint32_t i = Group::least(
+                    equal != 0 ? uint32_t(__ffs(equal)) - 1 : uint32_t(kItems));
             const uint32_t item = 1u << i;
             const bool isEqual = (equal & item) != 0;
             uint32_t lanes = __ballot_sync(kFullWarp, isEqual) >> shift;

@@ -194,19 +194,28 @@ class NarrowRow {
             }
             __syncwarp();
         }
+        // The row's keys come before what fills it up.
+        const int most = kSortsAll ? min(params_.k, int(params_.cols))
+                                   : params_.k;
 #pragma unroll
         for (int i = 0; i < kCount; ++i) {
             const int place = i * kLanes + Group::lane();
-            if (place < params_.k && writes) {
+            if (place < most && writes) {
                 const uint32_t number =
                         kCount > 1 ? room_[turned(place)] : numbers[0];
-                uint64_t entry = makeEntry(
-                        widenKey(Pair::kType, number >> 16), number & 0xFFFFu);
-                // The row's keys come before what fills it up.
-                if (kSortsAll && uint32_t(place) >= params_.cols) {
-                    entry = kNoEntry;
-                }
-                writeResult<T>(params_, row_, place, entry);
+                writeResult<T>(
+                        params_,
+                        row_,
+                        place,
+                        makeEntry(
+                                widenKey(Pair::kType, number >> 16),
+                                number & 0xFFFFu));
+            }
+        }
+        if (kSortsAll && most < params_.k && writes) {
+            for (int place = most + Group::lane(); place < params_.k;
+                 place += kLanes) {
+                writeResult<T>(params_, row_, place, kNoEntry);
             }
         }
     }
