@@ -116,9 +116,10 @@ struct BlockSpreadSort {
             }
             __syncthreads();
             const uint32_t wanted = k - placed;
-            // Of keys of both signs most bins are for numbers next to zero.
+            // Of keys of both signs, or up to zero, most bins are for numbers next
+            // to it.
             const bool spansZero = round == 0 &&
-                    entryKey(least) < kZeroKey && entryKey(to) > kZeroKey;
+                    entryKey(least) < kZeroKey && entryKey(to) >= kZeroKey;
             const uint32_t crowded =
                     startBins(wanted, spansZero ? kMaxStraightBin : kMaxBin);
             const uint32_t below = shared.bins[crowded];

@@ -16,7 +16,7 @@ struct BlockStraightSpread : BlockSpreadSort<Threads, Items> {
     using Base::kSize;
 
     /// As select(), in one round, where that gave up. False, and nothing is put,
-    /// where keys are not of both signs, or many lie together; the block is in
+    /// where keys are not of both signs, nor up to zero, or many lie together; the block is in
     /// step then.
     template <class Put>
     __device__ __forceinline__ bool selectStraight(
@@ -33,7 +33,7 @@ struct BlockStraightSpread : BlockSpreadSort<Threads, Items> {
         const float least = keyValue(entryKey(second));
         const float width = keyValue(entryKey(to)) - least;
         // Not of NaN, nor where it or the quotient would be infinite.
-        if (entryKey(second) >= kZeroKey || entryKey(to) <= kZeroKey ||
+        if (entryKey(second) >= kZeroKey || entryKey(to) < kZeroKey ||
             !(width >= FLT_MIN * kSize && width <= FLT_MAX)) {
             __syncthreads();
             return false;
