@@ -126,7 +126,11 @@ struct BlockSpreadSort {
             const uint32_t size = min(below, wanted + kMaxBin);
             __syncthreads();
             if (spansZero && crowded < kSize) {
-                return false;
+                const int zero = int(binOf(makeEntry(kZeroKey, 0)));
+                // Else numbers next to zero are what lies together.
+                if (abs(zero - int(crowded)) > kSize / 16) {
+                    return false;
+                }
             }
             for (int at = threadIdx.x; at < count; at += Threads) {
                 const uint64_t e = entries[at];

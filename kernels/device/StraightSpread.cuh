@@ -1,6 +1,6 @@
-/// SpreadSort.cuh for keys of both signs, or up to zero: entries are spread by the differences
-/// of their numbers. By the differences of their bits most bins are for numbers
-/// next to zero, and entries lie together in the others.
+/// SpreadSort.cuh for keys of both signs, or up to zero: entries are spread by
+/// the differences of their numbers. By the differences of their bits most bins
+/// are for numbers next to zero, and entries lie together in the others.
 #pragma once
 
 #include <cfloat>
