@@ -21,6 +21,8 @@ struct BlockSpreadSort {
     /// another round.
     static constexpr uint32_t kMaxBin = 128;
     static constexpr int kMaxRounds = 12;
+    /// The same of keys of both signs, which StraightSpread.cuh spreads better.
+    static constexpr uint32_t kMaxStraightBin = 40;
 
     struct SharedStorage {
         union {
@@ -114,10 +116,22 @@ struct BlockSpreadSort {
             }
             __syncthreads();
             const uint32_t wanted = k - placed;
-            const uint32_t crowded = startBins(wanted);
+            // Of keys of both signs, or up to zero, most bins are for numbers next
+            // to it.
+            const bool spansZero = round == 0 &&
+                    entryKey(least) < kZeroKey && entryKey(to) >= kZeroKey;
+            const uint32_t crowded =
+                    startBins(wanted, spansZero ? kMaxStraightBin : kMaxBin);
             const uint32_t below = shared.bins[crowded];
             const uint32_t size = min(below, wanted + kMaxBin);
             __syncthreads();
+            if (spansZero && crowded < kSize) {
+                const int zero = int(binOf(makeEntry(kZeroKey, 0)));
+                // Else numbers next to zero are what lies together.
+                if (abs(zero - int(crowded)) > kSize / 16) {
+                    return false;
+                }
+            }
             for (int at = threadIdx.x; at < count; at += Threads) {
                 const uint64_t e = entries[at];
                 if (e >= from && e <= to && binOf(e) < crowded) {
@@ -167,7 +181,7 @@ struct BlockSpreadSort {
         return false;
     }
 
-   private:
+   protected:
     static constexpr int log2(int n) {
         return n == 1 ? 0 : 1 + log2(n / 2);
     }
@@ -325,8 +339,10 @@ struct BlockSpreadSort {
     }
 
     /// Turns the counts into the places where the bins begin; returns the first
-    /// that begins below `end` and has more than kMaxBin entries, or kSize.
-    __device__ __forceinline__ uint32_t startBins(uint32_t end = ~0u) {
+    /// that begins below `end` and has more than `most` entries, or kSize.
+    __device__ __forceinline__ uint32_t startBins(
+            uint32_t end = ~0u,
+            uint32_t most = kMaxBin) {
         uint32_t counts[Items];
         uint32_t sum = 0;
         uint32_t crowded = kSize;
@@ -339,7 +355,7 @@ struct BlockSpreadSort {
 #pragma unroll
         for (int i = 0; i < Items; ++i) {
             shared.bins[threadIdx.x * Items + i] = start;
-            if (start < end && counts[i] > kMaxBin) {
+            if (start < end && counts[i] > most) {
                 crowded = min(crowded, threadIdx.x * Items + i);
             }
             start += counts[i];

@@ -5,7 +5,7 @@
 
 #include "kernels/device/KeepEntries.cuh"
 #include "kernels/device/Narrow.cuh"
-#include "kernels/device/SpreadSort.cuh"
+#include "kernels/device/StraightSpread.cuh"
 #include "kernels/survivors/WriteResult.cuh"
 
 namespace faiss_bits {
@@ -22,7 +22,7 @@ struct RowFinish {
     using Small = BlockBitonic<kSortThreads, kSortItems>;
     using Spread = BlockSpreadSort<kSortThreads, kSortItems>;
     static constexpr int kSelectItems = std::max(4, Room / Threads);
-    using Select = BlockSpreadSort<Threads, kSelectItems>;
+    using Select = BlockStraightSpread<Threads, kSelectItems>;
 
     /// Words of shared memory that run() wants beside its storage.
     static constexpr int kRoomWords =
@@ -57,13 +57,14 @@ struct RowFinish {
         if (count < uint32_t(params.k) ||
             !Select{shared.select}.select(
                     entries, count, limit, params.k, room, put)) {
-            runCrowded(shared, params, row, entries, count, room);
+            runCrowded(shared, params, row, entries, count, limit, room);
         }
     }
 
    private:
-    /// Few entries, or many that lie together: narrowed to at most Room, and
-    /// those sorted. Out of line and static, so that it costs the others no
+    /// Few entries, or many that lie together: where it is their bits that do,
+    /// spread by their numbers, else narrowed to at most Room, and those sorted.
+    /// Out of line and static, so that it costs the others no
     /// registers.
     __device__ static __noinline__ void runCrowded(
             SharedStorage& shared,
@@ -71,7 +72,16 @@ struct RowFinish {
             uint32_t row,
             const uint64_t* entries,
             uint32_t count,
+            uint64_t limit,
             uint64_t* room) {
+        const auto put = [&](int place, uint64_t entry) {
+            writeResult<T>(params, row, place, entry);
+        };
+        if (count >= uint32_t(params.k) &&
+            Select{shared.select}.selectStraight(
+                    entries, count, limit, params.k, room, put)) {
+            return;
+        }
         RowFinish{shared}.narrowAndSort(params, row, entries, count, room);
     }
 

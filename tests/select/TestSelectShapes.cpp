@@ -52,6 +52,32 @@ TEST_F(SelectLayout, ManyShortRows) {
     }
 }
 
+/// The k best of a row have both signs: k is about half of it, or more.
+TEST_F(SelectLayout, BestOfBothSigns) {
+    for (int64_t cols : {600, 2431, 4000}) {
+        for (Values values :
+             {Values::Random,
+              Values::FewDistinct,
+              Values::SignedZeros,
+              Values::Denormals,
+              Values::BothInfinities,
+              Values::SomeNan}) {
+            for (bool largest : {false, true}) {
+                SelectCase c;
+                c.rows = 300;
+                c.cols = cols;
+                c.values = values;
+                c.largest = largest;
+                c.algorithm = SelectAlgorithm::SampleThreshold;
+                expectSelects(c, {500, 1203, 2000});
+                if (HasFailure()) {
+                    return;
+                }
+            }
+        }
+    }
+}
+
 TEST_F(SelectLayout, SixtyFourLongRows) {
     SelectCase c;
     c.rows = 64;

@@ -121,20 +121,25 @@ class LaneLists {
         }
         const uint32_t numLess = Group::sum(__popc(less));
         uint32_t wanted = isTied ? uint32_t(params_.k) - numLess : 0;
-        const uint32_t equal = mine & ~less;
+        uint32_t equal = mine & ~less;
         const uint32_t shift = threadIdx.x % kWarpSize / kLanes * kLanes;
         const uint32_t lower = (1u << Group::lane()) - 1;
         uint32_t taken = less;
         // Columns ascend from item to item, and in an item from lane to lane.
-        for (int i = 0; i < kItems && __any_sync(kFullWarp, wanted > 0); ++i) {
-            const bool isEqual = (equal >> i & 1) != 0;
+        // Each row goes on to its next item that has such a key.
+        while (__any_sync(kFullWarp, wanted > 0)) {
+            const uint32_t i = Group::least(
+                    equal != 0 ? uint32_t(__ffs(equal)) - 1 : uint32_t(kItems));
+            const uint32_t item = 1u << i;
+            const bool isEqual = (equal & item) != 0;
             uint32_t lanes = __ballot_sync(kFullWarp, isEqual) >> shift;
             if constexpr (kLanes < kWarpSize) {
                 lanes &= (1u << kLanes) - 1;
             }
             if (isEqual && uint32_t(__popc(lanes & lower)) < wanted) {
-                taken |= 1u << i;
+                taken |= item;
             }
+            equal &= ~item;
             wanted -= min(wanted, uint32_t(__popc(lanes)));
         }
         return isTied ? taken : mine;

@@ -8,6 +8,7 @@
 #include "kernels/select/short_rows/GroupSort.cuh"
 #include "kernels/select/short_rows/LaneGroup.cuh"
 #include "kernels/select/short_rows/NarrowPair.cuh"
+#include "kernels/select/short_rows/NarrowWords.h"
 #include "kernels/survivors/WriteResult.cuh"
 
 namespace faiss_bits {
@@ -27,12 +28,12 @@ class NarrowRow {
     static constexpr uint32_t kRoom = kLanes * kSorted;
 
     /// Up to half of the lanes' least numbers are within the bound that these
-    /// give, and in random order hardly more than kRoom * 0.7 of all. No more
-    /// than there are columns: what fills a row up may have the number of its
-    /// last column.
+    /// give, and in random order hardly more than kRoom * 0.7 of all. Where
+    /// all are sorted, k may be more than the columns.
     __host__ __device__ static constexpr bool takes(uint32_t cols, int k) {
-        return cols <= uint32_t(kLanes * kItems) && uint32_t(k) <= cols &&
-                (kSortsAll || uint32_t(k) * 2 <= kRoom);
+        return cols <= uint32_t(kLanes * kItems) &&
+                (kSortsAll ||
+                 (uint32_t(k) <= cols && uint32_t(k) * 2 <= kRoom));
     }
 
     __device__ __forceinline__
@@ -62,24 +63,22 @@ class NarrowRow {
     }
 
    private:
-    /// In words of two keys from the first multiple of four bytes on. What the
-    /// row has before and behind them, if it does, is the first word: its last
-    /// key and its first one. NaN behind the end.
+    /// As NarrowWords has them; NaN behind the end.
     __device__ __forceinline__ void load(uint32_t (&numbers)[kItems]) const {
         const T* keys = static_cast<const T*>(params_.keys) +
                 params_.rowStride * int64_t(row_);
-        const uint32_t isOdd = reinterpret_cast<uintptr_t>(keys) / 2 % 2;
-        const uint32_t isCut = (params_.cols - isOdd) % 2;
-        const int edges = int(isOdd | isCut); // words
-        const int words = int(params_.cols - isOdd) / 2 + edges;
-        const bool hasEdge = edges > Group::lane();
-        // Of this lane's first word.
-        const int first = int(isOdd) + 2 * (Group::lane() - edges);
+        const NarrowWords words{
+                params_.cols,
+                uint32_t(reinterpret_cast<uintptr_t>(keys) / 2 % 2)};
+        const bool isOdd = words.isOdd != 0;
+        const bool isCut = words.isCut() != 0;
+        const bool hasEdge = words.edges() > Group::lane();
+        const int first = words.columnOf(Group::lane());
         const auto* from = reinterpret_cast<const uint32_t*>(keys + first);
         // Else it is computed for each load.
         asm("" : "+l"(from));
         uint32_t pairs[kPairs];
-        const int left = words - Group::lane();
+        const int left = words.count() - Group::lane();
 #pragma unroll
         for (int i = 0; i < kPairs; ++i) {
             pairs[i] = kNarrowNan;
@@ -195,10 +194,13 @@ class NarrowRow {
             }
             __syncwarp();
         }
+        // The row's keys come before what fills it up.
+        const int most = kSortsAll ? min(params_.k, int(params_.cols))
+                                   : params_.k;
 #pragma unroll
         for (int i = 0; i < kCount; ++i) {
             const int place = i * kLanes + Group::lane();
-            if (place < params_.k && writes) {
+            if (place < most && writes) {
                 const uint32_t number =
                         kCount > 1 ? room_[turned(place)] : numbers[0];
                 writeResult<T>(
@@ -208,6 +210,12 @@ class NarrowRow {
                         makeEntry(
                                 widenKey(Pair::kType, number >> 16),
                                 number & 0xFFFFu));
+            }
+        }
+        if (kSortsAll && most < params_.k && writes) {
+            for (int place = most + Group::lane(); place < params_.k;
+                 place += kLanes) {
+                writeResult<T>(params_, row_, place, kNoEntry);
             }
         }
     }

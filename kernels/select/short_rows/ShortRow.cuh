@@ -8,6 +8,7 @@
 /// keys costs a bound at most.
 #pragma once
 
+#include "kernels/select/short_rows/GroupSort.cuh"
 #include "kernels/select/short_rows/ShortRowBound.cuh"
 #include "kernels/select/short_rows/ShortSort.cuh"
 #include "kernels/survivors/WriteResult.cuh"
@@ -78,6 +79,47 @@ class ShortRow : ShortRowBound<T, kHasBias, kLanes, kItems, kSorted> {
     }
 
    private:
+    /// A warp a row, in several chunks. Kernels of more entries take up to 1.2
+    /// of the time in random order with it (H200).
+    static constexpr bool kLooksAhead = !kIsOneChunk && !kHasBias &&
+            kLanes == kWarpSize && kSorted <= (sizeof(T) == 4 ? 4 : 2);
+    static constexpr uint32_t kLeastAhead = 512; // columns
+
+    /// Whether so many of a chunk are better than the bound that the row is
+    /// likely to go on so, as in descending order, where every chunk would take
+    /// a bound of its own. In random order so many hardly are.
+    __device__ __forceinline__ bool isLedAstray(uint32_t all) const {
+        return all >= 2 * kRoom &&
+                chunk_.base + Chunk::kColumns + kLeastAhead <= chunk_.cols;
+    }
+
+    /// A bound from later columns, some runs of neighbours as far apart as they
+    /// can be, with the last of the row: what k keys of those are not above.
+    /// Keys of lower columns that are equal to it are of use.
+    __device__ __forceinline__ void lookAhead() {
+        static_assert((kLeastAhead - kWarpSize) / kSorted >= kWarpSize);
+        const float sign = __uint_as_float(0x3F800000u ^ params_.signMask);
+        const uint32_t last = chunk_.cols - kWarpSize;
+        const uint32_t step =
+                (last - chunk_.base - Chunk::kColumns) / kSorted;
+        const T* keys = static_cast<const T*>(params_.keys) +
+                params_.rowStride * int64_t(row_) + last + Group::lane();
+        uint32_t ahead[kSorted];
+#pragma unroll
+        for (int i = 0; i < kSorted; ++i) {
+            ahead[i] = Chunk::numberOf(toFloat(*(keys - i * step)), sign);
+        }
+        GroupSort<kLanes, kSorted>::sortAgain(ahead);
+        const uint32_t place = uint32_t(params_.k) - 1;
+        uint32_t limit = ahead[0];
+#pragma unroll
+        for (int i = 1; i < kSorted; ++i) {
+            limit = place % kSorted == i ? ahead[i] : limit;
+        }
+        limit = __shfl_sync(kFullWarp, limit, place / kSorted);
+        bound_ = limit < bound_ ? limit + 1 : bound_;
+    }
+
     /// Adds what is better than the bound of the keys.
     __device__ __forceinline__ void takeChunk() {
         if (!kIsOneChunk && chunk_.base > 0) {
@@ -86,7 +128,14 @@ class ShortRow : ShortRowBound<T, kHasBias, kLanes, kItems, kSorted> {
             for (int i = 0; i < kItems; ++i) {
                 count += chunk_.keys[i] < bound_ ? 1 : 0;
             }
-            const uint32_t all = Group::sum(count);
+            uint32_t all = Group::sum(count);
+            if constexpr (kLooksAhead) {
+                if (isLedAstray(all)) {
+                    lookAhead();
+                    count = __popc(chunk_.below(bound_));
+                    all = Group::sum(count);
+                }
+            }
             if (!__any_sync(kFullWarp, all > 0)) {
                 return;
             }
@@ -130,8 +179,9 @@ class ShortRow : ShortRowBound<T, kHasBias, kLanes, kItems, kSorted> {
             }
             held_ = Group::sum(stay);
         }
-        // k of lower columns are not above it.
-        bound_ = within.key;
+        // k of lower columns are not above it, or of any what lies ahead said.
+        bound_ = kLooksAhead && chunk_.base > 0 ? min(bound_, within.key)
+                                                : within.key;
         return within;
     }
 
