@@ -33,9 +33,8 @@ void prepareQuery(const T* row, int depth, CanonicalQuery& query) {
         for (int v = 0; v < kRowVecs; ++v) {
             const int at = p + v * kLanes;
             const int count = std::clamp(depth - at, 0, kLanes);
-            const RowVec x = count == kLanes
-                    ? loadWide(d, row + at)
-                    : loadRowEnd(d, row + at, count);
+            const RowVec x = count == kLanes ? loadWide(d, row + at)
+                                             : loadRowEnd(d, row + at, count);
             hn::StoreU(x, d, query.components + at);
             squares[v] = hn::Add(squares[v], hn::Mul(x, x));
             absolutes[v] = hn::Add(absolutes[v], hn::Abs(x));

@@ -300,7 +300,8 @@ HWY_INLINE void sumRows(
     }
     using Sums = std::make_index_sequence<kSideBySide * kRowVecs>;
     if (!kSelf && depth * kSideBySide * int(sizeof(T)) > kBytesAhead * 3 / 2) {
-        sumRowsOf<Terms, kSelf, true, D>(Sums(), Vecs(), group, depth, power, out);
+        sumRowsOf<Terms, kSelf, true, D>(
+                Sums(), Vecs(), group, depth, power, out);
         return;
     }
     sumRowsOf<Terms, kSelf, false, D>(Sums(), Vecs(), group, depth, power, out);
