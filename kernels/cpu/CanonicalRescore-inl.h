@@ -22,6 +22,8 @@ namespace hn = hwy::HWY_NAMESPACE;
 template <class T>
 void prepareQuery(const T* row, int depth, CanonicalQuery& query) {
     const RowTag d;
+    using RowVec = hn::Vec<RowTag>;
+    constexpr int kLanes = rowLanes<RowTag>(), kRowVecs = rowVecs<RowTag>();
     RowVec squares[kRowVecs], absolutes[kRowVecs];
     for (int v = 0; v < kRowVecs; ++v) {
         squares[v] = absolutes[v] = hn::Zero(d);
@@ -29,11 +31,10 @@ void prepareQuery(const T* row, int depth, CanonicalQuery& query) {
     for (int p = 0; p < depth; p += kCanonicalSlots) {
         FAISS_BITS_UNROLL_SUMS
         for (int v = 0; v < kRowVecs; ++v) {
-            const int at = p + v * rowLanes();
-            const int count = std::clamp(depth - at, 0, rowLanes());
-            const RowVec x = count == rowLanes()
-                    ? loadWide(d, row + at)
-                    : loadRowEnd(d, row + at, count);
+            const int at = p + v * kLanes;
+            const int count = std::clamp(depth - at, 0, kLanes);
+            const RowVec x = count == kLanes ? loadWide(d, row + at)
+                                             : loadRowEnd(d, row + at, count);
             hn::StoreU(x, d, query.components + at);
             squares[v] = hn::Add(squares[v], hn::Mul(x, x));
             absolutes[v] = hn::Add(absolutes[v], hn::Abs(x));
@@ -47,14 +48,15 @@ void prepareQuery(const T* row, int depth, CanonicalQuery& query) {
 
 /// Turns sums of products into squared distances. True if all have the float32
 /// of the canonical ones.
+template <class D>
 HWY_INLINE bool distancesOfProducts(
         double (&sums)[kSideBySide],
         const double (&squares)[kSideBySide],
         double querySquares,
         double share) {
-    const RowTag d;
+    const D d;
     bool alike = true;
-    for (int r = 0; r < kSideBySide; r += rowLanes()) {
+    for (int r = 0; r < kSideBySide; r += rowLanes<D>()) {
         const auto size =
                 hn::Add(hn::LoadU(d, squares + r), hn::Set(d, querySquares));
         const auto product = hn::LoadU(d, sums + r);
@@ -67,10 +69,11 @@ HWY_INLINE bool distancesOfProducts(
 }
 
 /// Are they the canonical ones, when rounded?
+template <class D>
 HWY_INLINE bool areCanonical(const double (&sums)[kSideBySide], double share) {
-    const RowTag d;
+    const D d;
     bool alike = true;
-    for (int r = 0; r < kSideBySide; r += rowLanes()) {
+    for (int r = 0; r < kSideBySide; r += rowLanes<D>()) {
         const auto sum = hn::LoadU(d, sums + r);
         alike = roundAlike(d, sum, hn::Mul(sum, hn::Set(d, share))) && alike;
     }
@@ -82,7 +85,7 @@ HWY_INLINE bool areCanonical(const double (&sums)[kSideBySide], double share) {
 struct TriesLeft {
     idx_t products, fused;
 };
-template <KernelMetric kMetric, class T>
+template <KernelMetric kMetric, class D, class T>
 HWY_INLINE void rescoreGroup(
         const RescoreJob<T>& job,
         const RowGroup<T>& group,
@@ -92,7 +95,7 @@ HWY_INLINE void rescoreGroup(
         TriesLeft& triesLeft,
         T* keys) {
     using Terms = decltype(canonicalTerms<kMetric, T>());
-    const RowTag d;
+    const D d;
     double sums[kSideBySide], squares[kSideBySide];
     const bool isFull = group.valid == kSideBySide;
     if (job.vectorSquares && isFull) {
@@ -108,28 +111,28 @@ HWY_INLINE void rescoreGroup(
     bool done = false;
     if constexpr (triesFused<kMetric, T>()) {
         if (triesLeft.products > 0) {
-            sumRows<FusedProduct, false>(group, job.depth, power, sums);
-            done = distancesOfProducts(
+            sumRows<FusedProduct, false, D>(group, job.depth, power, sums);
+            done = distancesOfProducts<D>(
                     sums, squares, querySquares, fusedProductShare(job.depth));
             triesLeft.products -= !done;
         }
         if (!done && triesLeft.fused > 0) {
-            sumRows<FusedSquares, false>(group, job.depth, power, sums);
-            done = areCanonical(sums, fusedShare(job.depth));
+            sumRows<FusedSquares, false, D>(group, job.depth, power, sums);
+            done = areCanonical<D>(sums, fusedShare(job.depth));
             triesLeft.fused -= !done;
         }
     }
     if (!done) {
-        sumRows<Terms, false>(group, job.depth, power, sums);
+        sumRows<Terms, false, D>(group, job.depth, power, sums);
     }
     if constexpr (kMetric == KernelMetric::Cosine) {
         if (!job.vectorSquares) {
-            sumRows<Terms, true>(group, job.depth, power, squares);
+            sumRows<Terms, true, D>(group, job.depth, power, squares);
         }
     }
     HWY_ALIGN T some[kSideBySide];
     T* const to = isFull ? keys : some;
-    for (int r = 0; r < kSideBySide; r += rowLanes()) {
+    for (int r = 0; r < kSideBySide; r += rowLanes<D>()) {
         auto distance = hn::LoadU(d, sums + r);
         if constexpr (kMetric == KernelMetric::Cosine) {
             distance = cosineOf(
@@ -142,7 +145,7 @@ HWY_INLINE void rescoreGroup(
     }
 }
 
-template <KernelMetric kMetric, class T>
+template <KernelMetric kMetric, class D, class T>
 void rescore(const RescoreJob<T>& job) {
     const CanonicalPowers power(job.power);
     const RescoreList<T>* list = job.lists;
@@ -191,7 +194,7 @@ void rescore(const RescoreJob<T>& job) {
             } else if (list + 1 < end) {
                 lookAhead(list[1], 0);
             }
-            rescoreGroup<kMetric>(
+            rescoreGroup<kMetric, D>(
                     job,
                     group,
                     list->ids ? list->ids + first : nullptr,
@@ -223,7 +226,7 @@ void sumSquares(
             group.ahead[r] = vectors.row(
                     first + std::min(begin + kSideBySide + r, count - 1));
         }
-        sumRows<Terms, true>(group, depth, power, sums);
+        sumRows<Terms, true, RowTag>(group, depth, power, sums);
         std::copy_n(sums, group.valid, to + begin);
     }
 }

@@ -19,6 +19,7 @@
 
 // This file may be included once for each target.
 #undef FAISS_BITS_WHOLE_ROWS
+#undef FAISS_BITS_EITHER_ROWS
 
 HWY_BEFORE_NAMESPACE();
 namespace faiss_bits::cpu {
@@ -28,30 +29,46 @@ namespace hn = hwy::HWY_NAMESPACE;
 /// Whole registers of 512 bits where the conversion of float32 components is
 /// one instruction (Intel: half as many then, as conversions and multiply-adds
 /// share two ports). Half the slots at most where it takes twice as long (Zen
-/// 4), and where Highway has one target for both (before it knew AVX3_ZEN4).
-#if defined(HWY_AVX3_ZEN4) && HWY_TARGET <= HWY_AVX3 && \
-        HWY_TARGET != HWY_AVX3_ZEN4
-#define FAISS_BITS_WHOLE_ROWS
-using RowTag = hn::CappedTag<double, kCanonicalSlots>;
+/// 4). Where Highway has one target for both (before it knew AVX3_ZEN4), there
+/// are kernels of either, and the processor is asked.
+using HalfRows = hn::CappedTag<double, kCanonicalSlots / 2>;
+#if HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX3
+#ifndef HWY_AVX3_ZEN4
+#define FAISS_BITS_EITHER_ROWS
+using RowTag = HalfRows;
+#elif HWY_TARGET == HWY_AVX3_ZEN4
+using RowTag = HalfRows;
 #else
-using RowTag = hn::CappedTag<double, kCanonicalSlots / 2>;
+using RowTag = hn::CappedTag<double, kCanonicalSlots>;
 #endif
-using RowVec = hn::Vec<RowTag>;
+#define FAISS_BITS_WHOLE_ROWS
+using WholeRows = hn::CappedTag<double, kCanonicalSlots>;
+#else
+using RowTag = HalfRows;
+#endif
 
+template <class D>
 constexpr int rowLanes() {
-    return int(hn::MaxLanes(RowTag()));
+    return int(hn::MaxLanes(D()));
 }
 
-/// Vectors of RowVec that hold the slots of a sum, and rows that go side by
-/// side: 16 of 32 registers, 8 of 16, or what hides some latency.
-constexpr int kRowVecs = kCanonicalSlots / rowLanes();
-constexpr int kSideBySide = rowLanes() < 4 ? 2 : HWY_TARGET <= HWY_AVX3 ? 8 : 4;
+/// Vectors of a row that hold the slots of a sum.
+template <class D>
+constexpr int rowVecs() {
+    return kCanonicalSlots / rowLanes<D>();
+}
+
+/// Rows that go side by side: 16 of 32 registers, 8 of 16, or what hides some
+/// latency.
+constexpr int kSideBySide = rowLanes<RowTag>() < 4 ? 2
+        : HWY_TARGET <= HWY_AVX3                   ? 8
+                                                   : 4;
 
 /// The first `count` components of a row, zeros behind.
-template <class T>
-HWY_INLINE RowVec loadRowEnd(RowTag d, const T* from, int count) {
+template <class D, class T>
+HWY_INLINE hn::Vec<D> loadRowEnd(D d, const T* from, int count) {
 #if HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX2 // never read what the mask hides
-    const hn::Rebind<T, RowTag> narrow;
+    const hn::Rebind<T, D> narrow;
     const auto mask = hn::FirstN(narrow, size_t(count));
     const auto x = hn::MaskedLoad(mask, narrow, from);
     if constexpr (sizeof(T) == sizeof(double)) {
@@ -66,17 +83,17 @@ HWY_INLINE RowVec loadRowEnd(RowTag d, const T* from, int count) {
 
 /// The joined sums of four rows, slots 0 to 3 and 4 to 7 of each.
 template <class Terms>
-HWY_INLINE void joinFour(RowTag d, RowVec* sums, double* out) {
+HWY_INLINE void joinFour(HalfRows d, hn::Vec<HalfRows>* sums, double* out) {
 #if HWY_TARGET == HWY_SCALAR // which has no halves
     (void)d, (void)sums, (void)out;
 #else
-    const RowVec a = Terms::join(d, sums[0], sums[1]);
-    const RowVec b = Terms::join(d, sums[2], sums[3]);
-    const RowVec c = Terms::join(d, sums[4], sums[5]);
-    const RowVec e = Terms::join(d, sums[6], sums[7]);
-    const RowVec ac = Terms::join(
+    const auto a = Terms::join(d, sums[0], sums[1]);
+    const auto b = Terms::join(d, sums[2], sums[3]);
+    const auto c = Terms::join(d, sums[4], sums[5]);
+    const auto e = Terms::join(d, sums[6], sums[7]);
+    const auto ac = Terms::join(
             d, hn::ConcatLowerLower(d, c, a), hn::ConcatUpperUpper(d, c, a));
-    const RowVec be = Terms::join(
+    const auto be = Terms::join(
             d, hn::ConcatLowerLower(d, e, b), hn::ConcatUpperUpper(d, e, b));
     hn::StoreU(
             Terms::join(
@@ -88,10 +105,15 @@ HWY_INLINE void joinFour(RowTag d, RowVec* sums, double* out) {
 #endif
 }
 
+#ifdef FAISS_BITS_WHOLE_ROWS
+
 /// The joined sums of eight rows whose slots are one vector each.
 template <class Terms>
-HWY_INLINE void joinEight(RowTag d, const RowVec* sums, double* out) {
-#ifdef FAISS_BITS_WHOLE_ROWS
+HWY_INLINE void joinEight(
+        WholeRows d,
+        const hn::Vec<WholeRows>* sums,
+        double* out) {
+    using RowVec = hn::Vec<WholeRows>;
     // Two rows, four slots of each; then four rows, two slots of each.
     const auto halves = [d](RowVec a, RowVec b) HWY_ATTR {
         return Terms::join(
@@ -116,10 +138,9 @@ HWY_INLINE void joinEight(RowTag d, const RowVec* sums, double* out) {
                     hn::InterleaveUpper(d, even, odd)),
             d,
             out);
-#else
-    (void)d, (void)sums, (void)out;
-#endif
 }
+
+#endif
 
 /// Rows that meet a query at a time, and what comes next.
 template <class T>
@@ -177,6 +198,7 @@ template <
         class Terms,
         bool kSelf,
         bool kLong,
+        class D,
         class T,
         size_t... kSum,
         size_t... kVec>
@@ -187,9 +209,11 @@ HWY_INLINE void sumRowsOf(
         int depth,
         const CanonicalPowers& power,
         double* out) {
-    const RowTag d;
+    using RowVec = hn::Vec<D>;
+    const D d;
     const double* query = group.query;
-    constexpr int kLanes = rowLanes();
+    constexpr int kLanes = rowLanes<D>();
+    constexpr int kRowVecs = rowVecs<D>();
     constexpr int kRows = int(sizeof...(kSum)) / kRowVecs;
     RowVec sums[] = {(void(kSum), hn::Zero(d))...};
     const T* const row[] = {group.rows[kSum / kRowVecs]...};
@@ -245,8 +269,10 @@ HWY_INLINE void sumRowsOf(
         if constexpr (kRows > 4) {
             joinFour<Terms>(d, sums + 8, out + 4);
         }
+#ifdef FAISS_BITS_WHOLE_ROWS
     } else if constexpr (kLanes == 8 && kRows == 8) {
         joinEight<Terms>(d, sums, out);
+#endif
     } else {
         for (int r = 0; r < kRows; ++r) {
             RowVec slots[kRowVecs];
@@ -256,27 +282,29 @@ HWY_INLINE void sumRowsOf(
     }
 }
 
-template <class Terms, bool kSelf, class T>
+template <class Terms, bool kSelf, class D, class T>
 HWY_INLINE void sumRows(
         const RowGroup<T>& group,
         int depth,
         const CanonicalPowers& power,
         double* out) {
+    constexpr int kRowVecs = rowVecs<D>();
     using Vecs = std::make_index_sequence<kRowVecs>;
     constexpr int kFew = kSideBySide / 2 < 4 ? kSideBySide : 4;
     if (kFew < kSideBySide && group.valid <= kFew) {
         using Sums = std::make_index_sequence<kFew * kRowVecs>;
-        sumRowsOf<Terms, kSelf, false>(
+        sumRowsOf<Terms, kSelf, false, D>(
                 Sums(), Vecs(), group, depth, power, out);
         std::fill(out + kFew, out + kSideBySide, out[kFew - 1]);
         return;
     }
     using Sums = std::make_index_sequence<kSideBySide * kRowVecs>;
     if (!kSelf && depth * kSideBySide * int(sizeof(T)) > kBytesAhead * 3 / 2) {
-        sumRowsOf<Terms, kSelf, true>(Sums(), Vecs(), group, depth, power, out);
+        sumRowsOf<Terms, kSelf, true, D>(
+                Sums(), Vecs(), group, depth, power, out);
         return;
     }
-    sumRowsOf<Terms, kSelf, false>(Sums(), Vecs(), group, depth, power, out);
+    sumRowsOf<Terms, kSelf, false, D>(Sums(), Vecs(), group, depth, power, out);
 }
 
 } // namespace HWY_NAMESPACE

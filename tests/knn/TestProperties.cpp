@@ -40,6 +40,26 @@ class FlatKnnProperties : public FlatKnnCertified {
         return values[random_() % values.size()];
     }
 
+    /// Few vectors that are met at once by one kernel, where it has them.
+    void drawFew(CertifiedCase& c) {
+        c.metric = Metric::L2;
+        c.dataType = DataType::Float32;
+        c.exactQueries = false;
+        c.allowedOf = 0;
+        // Many queries are finished by eight lanes each.
+        const bool areMany = random_() % 4 == 0;
+        c.q = areMany ? 8192 + upTo(2000) : 17 + upTo(2000);
+        const bool areFewest = areMany || random_() % 2;
+        c.n = 200 + int64_t(random_() % (areFewest ? 900 : 3900));
+        c.d = 33 + int(random_() % 96);
+        c.k = 1 + int(random_() % (random_() % 2 ? 8 : 64));
+        c.maxScratch = kRoomyScratch;
+        c.direct = CertifiedCase::Direct::AtOnce;
+        if (!planOf(c).fused) {
+            c.direct = CertifiedCase::Direct::WhereItPays;
+        }
+    }
+
     CertifiedCase draw() {
         CertifiedCase c;
         c.metric = oneOf<Metric>(
@@ -89,6 +109,19 @@ class FlatKnnProperties : public FlatKnnCertified {
                                  : CertifiedCase::Direct::Never;
         c.idType = random_() % 2 ? IdType::Int64 : IdType::Int32;
         c.maxScratch = random_() % 4 == 0 ? size_t(2) << 20 : kRoomyScratch;
+        if (random_() % 12 == 0) {
+            drawFew(c);
+        }
+        if (random_() % 24 == 0) {
+            // Cosines that are 1, 0 or -1.
+            c.metric = Metric::Cosine;
+            c.exactQueries = false;
+            c.d = 1;
+            c.n = upTo(30000);
+            c.k = int(upTo(c.n + 5));
+            c.q = upTo(300);
+            c.direct = CertifiedCase::Direct::WhereItPays;
+        }
         if (random_() % 32 == 0) {
             // So large a k that several blocks find the results.
             c.metric = oneOf(kDirectMetrics);
