@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <numeric>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -24,6 +25,9 @@ using faiss::gpu::IVFFlat;
 using faiss::gpu::IVFPQ;
 
 namespace {
+
+/// Vectors of a list, up to which lengths of lists are counted.
+constexpr idx_t kMostCounted = idx_t(1) << 16;
 
 /// Members of IVFBase that a class derived from it may name, read where they
 /// are: whatever FAISS does to its lists is served.
@@ -215,15 +219,30 @@ idx_t mostVectorsOf(const IVFBase& index, idx_t nprobe, bool exact) {
     if (!exact) {
         return nprobe * longestOf(index);
     }
-    std::vector<idx_t> lengths = lengthsOf(index);
-    std::nth_element(
-            lengths.begin(),
-            lengths.begin() + (nprobe - 1),
-            lengths.end(),
-            std::greater<>());
+    const idx_t longest = longestOf(index);
     idx_t sum = 0;
-    for (idx_t l = 0; l < nprobe; ++l) {
-        sum += lengths[l];
+    if (longest > kMostCounted) {
+        std::vector<idx_t> lengths = lengthsOf(index);
+        std::nth_element(
+                lengths.begin(),
+                lengths.begin() + (nprobe - 1),
+                lengths.end(),
+                std::greater<>());
+        return std::accumulate(
+                lengths.begin(), lengths.begin() + nprobe, sum);
+    }
+    // A search waits for this: lengths are counted, not sorted.
+    std::vector<uint32_t> counts(size_t(longest) + 1);
+    for (const auto& list : index.*Peek::listData()) {
+        const auto length = idx_t(list->numVecs);
+        FAISS_ASSERT(length >= 0 && length <= longest);
+        ++counts[size_t(length)];
+    }
+    idx_t left = nprobe;
+    for (idx_t length = longest; length > 0 && left > 0; --length) {
+        const idx_t some = std::min(left, idx_t(counts[size_t(length)]));
+        sum += some * length;
+        left -= some;
     }
     return sum;
 }
