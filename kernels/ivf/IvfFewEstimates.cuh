@@ -15,6 +15,7 @@
 #include <type_traits>
 
 #include "kernels/ivf/HeldProductRows.cuh"
+#include "kernels/ivf/IvfCodeTables.cuh"
 #include "kernels/ivf/IvfEstimateProducts.cuh"
 #include "kernels/ivf/IvfFewTables.cuh"
 #include "kernels/ivf/IvfFilter.cuh"
@@ -34,12 +35,24 @@ struct IvfFewEstimates {
     using Shape = IvfFewShape<kCoding>;
     static constexpr bool kHoldsRows = kCoding == ListCoding::Product &&
             Vectors::kLayout == ListLayout::Rows;
+    static constexpr bool kIsRead = kCoding == ListCoding::Float32 &&
+            Vectors::kLayout == ListLayout::Interleaved;
     using Reads = IvfVectorReads;
     using Order = IvfTileOrder<kIvfFewQueries, kIvfFewVectors>;
-    using Tables = IvfFewTables<Vectors, Shape::kDepth>;
+    static constexpr bool kMultipliesCodes =
+            multipliesCodes<kMetric, kCoding>(Vectors::kLayout);
+    using Tables = std::conditional_t<
+            kMultipliesCodes,
+            IvfCodeTables<Vectors, Shape::kDepth>,
+            IvfFewTables<Vectors, Shape::kDepth>>;
     using Queries = IvfFewTile<kMetric, Shape>;
     using Products =
             IvfEstimateProducts<kMetric, Queries, IvfFewVectorTerms, 2>;
+
+    /// Steps that are on their way, and one that is used; they divide kSteps.
+    template <class Blocks>
+    static constexpr int kAtOnce =
+            std::is_same_v<Blocks, HeldProductRows> ? 2 : 4;
 
     struct WarpStorage {
         typename Queries::SharedStorage queries;
@@ -117,7 +130,15 @@ struct IvfFewEstimates {
 
     __device__ __forceinline__ void runTile(const IvfWork& work) {
         const Vectors list(params);
-        tables.read(ListTables<Vectors>(list, work.place, params));
+        const ListTables<Vectors> from(list, work.place, params);
+        if constexpr (kMultipliesCodes) {
+            tables.read(
+                    from,
+                    static_cast<const uint8_t*>(work.place.list),
+                    params.d);
+        } else {
+            tables.read(from);
+        }
         const int numRows =
                 int(min(work.place.numRows, uint32_t(Shape::kQueries)));
         queries.look(work, numRows);
@@ -129,8 +150,57 @@ struct IvfFewEstimates {
                 return;
             }
         }
+        if constexpr (kIsRead) {
+            runRead(list, work, numRows);
+            return;
+        }
         queries.convert(numRows, tables);
         __syncwarp();
+        if constexpr (kMultipliesCodes) {
+            runCodes(work, numRows);
+        } else {
+            runDecoded(list, work, numRows);
+        }
+    }
+
+    /// First components of a group are on their way while the queries are
+    /// converted, or bounds of the group before are written.
+    __device__ __forceinline__ void runRead(
+            const Vectors& list,
+            const IvfWork& work,
+            int numRows) {
+        using Blocks = ListBlocks<Vectors>;
+        const auto of = [&](uint32_t column) {
+            return Blocks(
+                    list,
+                    groupOf(work, column),
+                    Reads::firstVector(),
+                    numVectorsOf(work, column),
+                    Reads::component(),
+                    params.d);
+        };
+        Blocks blocks = of(uint32_t(work.place.first));
+        typename Blocks::Raw sample = blocks.read(middle());
+        typename Blocks::Raw raws[kAtOnce<Blocks>];
+        readAhead(blocks, raws);
+        queries.convert(numRows, tables);
+        __syncwarp();
+        runGroups(work, numRows, [&](uint32_t column) {
+            const float slack = multiply(
+                    blocks, sample, raws, numVectorsOf(work, column));
+            if (column + kIvfGroup < endOf(work)) {
+                blocks = of(column + kIvfGroup);
+                sample = blocks.read(middle());
+                readAhead(blocks, raws);
+            }
+            return slack;
+        });
+    }
+
+    __device__ __forceinline__ void runDecoded(
+            const Vectors& list,
+            const IvfWork& work,
+            int numRows) {
         runGroups(work, numRows, [&](uint32_t column) {
             float slack = 0;
             withBlocks(
@@ -145,6 +215,120 @@ struct IvfFewEstimates {
                     });
             return slack;
         });
+    }
+
+    static constexpr int kCodesAhead = 4; // steps, and one that is used
+    static_assert(Shape::kSteps % kCodesAhead == 0);
+
+    /// First codes of a group are on their way while bounds of the group before
+    /// are written.
+    __device__ __forceinline__ void runCodes(
+            const IvfWork& work,
+            int numRows) {
+        const int c = Reads::component();
+        const auto readsOf = [&](uint32_t column) {
+            const int64_t first = groupOf(work, column).first;
+            return CodeReads{
+                    static_cast<const uint8_t*>(work.place.list) +
+                            first * params.d + c * kListGroup +
+                            Reads::firstVector(),
+                    params.d - c};
+        };
+        uint32_t words[kCodesAhead][4];
+        const auto readFirst = [&](const CodeReads& reads) {
+#pragma unroll
+            for (int s = 0; s < kCodesAhead - 1; ++s) {
+                reads.read(words[s], 0, s);
+            }
+        };
+        CodeReads next = readsOf(uint32_t(work.place.first));
+        readFirst(next);
+        runGroups(work, numRows, [&](uint32_t column) {
+            const float slack = multiplyCodes(
+                    next, words, numVectorsOf(work, column), numRows);
+            if (column + kIvfGroup < endOf(work)) {
+                next = readsOf(column + kIvfGroup);
+                readFirst(next);
+            }
+            return slack;
+        });
+    }
+
+    /// Products of codes with the queries; returns the slack.
+    __device__ __forceinline__ float multiplyCodes(
+            const CodeReads& reads,
+            uint32_t (&words)[kCodesAhead][4],
+            int numVectors,
+            int numRows) {
+        constexpr uint32_t kOnes[2] = {0x3C003C00, 0x3C003C00}; // float16
+        float sums[2][4] = {}; // of squares, in each column
+        products.clear();
+        const int steps = (params.d + 15) / 16;
+#pragma unroll 1
+        for (int step = 0; step < steps; step += kCodesAhead) {
+#pragma unroll
+            for (int s = 0; s < kCodesAhead; ++s) {
+                // Behind the last component there is nothing to read.
+                reads.read(
+                        words[(s + kCodesAhead - 1) % kCodesAhead],
+                        step,
+                        s + kCodesAhead - 1);
+                uint32_t values[2][4];
+                componentsOfCodes(
+                        words[s],
+                        tables.twos((step + s) * 16 + Reads::component()),
+                        values);
+                uint32_t q[4];
+                queries.load(q, step + s);
+#pragma unroll
+                for (int a = 0; a < 2; ++a) {
+                    mmaFloat16(products.sums[a][0], values[a], q);
+                    if (numRows > 8) {
+                        mmaFloat16(products.sums[a][1], values[a], q + 2);
+                    }
+                    uint32_t squares[4];
+#pragma unroll
+                    for (int i = 0; i < 4; ++i) {
+                        const auto& value =
+                                reinterpret_cast<const __half2&>(values[a][i]);
+                        const __half2 square = __hmul2(value, value);
+                        squares[i] = reinterpret_cast<const uint32_t&>(square);
+                    }
+                    mmaFloat16(sums[a], squares, kOnes);
+                }
+            }
+        }
+        vectors.inverse = tables.inverse();
+        return setCodeTerms(sums, numVectors);
+    }
+
+    /// Of sums of scaled squares, which all columns have. Returns the slack.
+    __device__ __forceinline__ float setCodeTerms(
+            const float (&sums)[2][4],
+            int numVectors) {
+        const float factor =
+                ivf_estimate::kSquaresOfCodes * params.bound.squares;
+        const float least = tables.slack();
+        bool haveBounds = least <= ivf_estimate::kGreatest;
+        float greatest = 0;
+#pragma unroll
+        for (int j = 0; j < 4; ++j) {
+            const float square = sums[j / 2][j % 2 * 2] * vectors.inverse *
+                    vectors.inverse;
+            const bool isThere = Reads::firstVector() + j < numVectors;
+            const bool hasBound = square <= ivf_estimate::kGreatest;
+            const float slack = __fmaf_ru(factor, square, least);
+            vectors.terms[j] = !isThere || !hasBound ? float(NAN)
+                    : params.isLower ? __fsub_rd(square, slack)
+                                     : __fadd_ru(square, slack);
+            haveBounds &= !isThere || hasBound;
+            greatest = isThere && hasBound ? fmaxf(greatest, square) : greatest;
+        }
+        greatest = __uint_as_float(
+                __reduce_max_sync(kFullWarp, __float_as_uint(greatest)));
+        return __all_sync(kFullWarp, haveBounds)
+                ? __fmaf_ru(factor, greatest, least)
+                : INFINITY;
     }
 
     /// Codes of a group are on their way while the queries are converted, or
@@ -218,24 +402,32 @@ struct IvfFewEstimates {
         }
     }
 
-    /// Steps that are on their way, and one that is used; they divide kSteps.
+    /// Of what a scale is guessed from.
+    __device__ __forceinline__ int middle() const {
+        return (params.d + 15) / 16 / 2 * 16;
+    }
+
     template <class Blocks>
-    static constexpr int kAtOnce =
-            std::is_same_v<Blocks, HeldProductRows> ? 2 : 4;
+    __device__ __forceinline__ float multiply(
+            const Blocks& blocks,
+            int numVectors) {
+        const auto sample = blocks.read(middle());
+        typename Blocks::Raw raws[kAtOnce<Blocks>];
+        readAhead(blocks, raws);
+        return multiply(blocks, sample, raws, numVectors);
+    }
 
     /// Products with the queries; returns the slack.
     template <class Blocks>
     __device__ __forceinline__ float multiply(
             const Blocks& blocks,
+            const typename Blocks::Raw& sample,
+            typename Blocks::Raw (&raws)[kAtOnce<Blocks>],
             int numVectors) {
         // A scale from some of the components; where it does not suit all, they
         // are read again.
-        const int middle = (params.d + 15) / 16 / 2 * 16;
         float squares[4] = {};
-        const auto sample = blocks.read(middle);
-        typename Blocks::Raw raws[kAtOnce<Blocks>];
-        readAhead(blocks, raws);
-        decode(blocks, sample, middle, [&](int, const float4& r) {
+        decode(blocks, sample, middle(), [&](int, const float4& r) {
             Reads::addSquares(squares, r);
         });
         float scale = ivf_estimate::scaleOf(
