@@ -228,8 +228,7 @@ idx_t mostVectorsOf(const IVFBase& index, idx_t nprobe, bool exact) {
                 lengths.begin() + (nprobe - 1),
                 lengths.end(),
                 std::greater<>());
-        return std::accumulate(
-                lengths.begin(), lengths.begin() + nprobe, sum);
+        return std::accumulate(lengths.begin(), lengths.begin() + nprobe, sum);
     }
     // A search waits for this: lengths are counted, not sorted.
     std::vector<uint32_t> counts(size_t(longest) + 1);

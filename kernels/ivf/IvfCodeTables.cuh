@@ -45,9 +45,9 @@ class IvfCodeTables {
         const float4 starts = from.starts(c);
         const float4 steps = from.steps(c);
         const float4 centroids = from.centroids(c);
-        const float most = fmaxf(
-                fmaxf(fabsf(steps.x), fabsf(steps.y)),
-                fmaxf(fabsf(steps.z), fabsf(steps.w)));
+        const float most =
+                fmaxf(fmaxf(fabsf(steps.x), fabsf(steps.y)),
+                      fmaxf(fabsf(steps.z), fabsf(steps.w)));
         const float scale = ivf_estimate::scaleOfSteps(__uint_as_float(
                 __reduce_max_sync(kFullWarp, __float_as_uint(most))));
         inverse_ = ivf_estimate::inverseOf(scale);
@@ -125,8 +125,8 @@ struct CodeReads {
 };
 
 /// Components c to c + 3 of four vectors, of four words of codes, in float16,
-/// less the center and as matrix instructions take them: of vectors 2 a and 2 a + 1, components
-/// 2 i and 2 i + 1 in values[a][2 i] and [2 i + 1].
+/// less the center and as matrix instructions take them: of vectors 2 a and 2 a
+/// + 1, components 2 i and 2 i + 1 in values[a][2 i] and [2 i + 1].
 __device__ __forceinline__ void componentsOfCodes(
         const uint32_t (&words)[4],
         const uint4& twos,
@@ -140,7 +140,8 @@ __device__ __forceinline__ void componentsOfCodes(
         const uint32_t step = i == 0 ? twos.y : twos.w;
 #pragma unroll
         for (int a = 0; a < 2; ++a) {
-            const uint32_t both = __byte_perm(one, two, a == 0 ? 0x5140 : 0x7362);
+            const uint32_t both =
+                    __byte_perm(one, two, a == 0 ? 0x5140 : 0x7362);
 #pragma unroll
             for (int j = 0; j < 2; ++j) {
                 const uint32_t numbers =
@@ -149,8 +150,7 @@ __device__ __forceinline__ void componentsOfCodes(
                         __hsub2(reinterpret_cast<const __half2&>(numbers),
                                 reinterpret_cast<const __half2&>(middle)),
                         reinterpret_cast<const __half2&>(step));
-                values[a][2 * i + j] =
-                        reinterpret_cast<const uint32_t&>(value);
+                values[a][2 * i + j] = reinterpret_cast<const uint32_t&>(value);
             }
         }
     }

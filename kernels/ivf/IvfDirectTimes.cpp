@@ -156,12 +156,10 @@ double ofProductScan(const IvfKnnProblem& p) {
     const double ofList =
             double(p.numQueries) * p.nprobe / double(p.lists.numLists);
     const double tiles = tilesOfList(p, kIvfProductQueries);
-    const double more =
-            std::max(double(p.numQueries) - kFinishedAtOnce, 0.0);
+    const double more = std::max(double(p.numQueries) - kFinishedAtOnce, 0.0);
     const double score = p.lists.d *
-            std::min(
-                    tableCandidates(p) * kProductScoreTime,
-                    kMostProductScoreTime);
+            std::min(tableCandidates(p) * kProductScoreTime,
+                     kMostProductScoreTime);
     return kCandidatesTime +
             more *
             (kProductFinishTime + score +

@@ -15,19 +15,12 @@
 #include <type_traits>
 
 #include "kernels/ivf/HeldProductRows.cuh"
-#include "kernels/ivf/IvfCodeTables.cuh"
+#include "kernels/ivf/IvfCodeProducts.cuh"
 #include "kernels/ivf/IvfEstimateProducts.cuh"
 #include "kernels/ivf/IvfFewTables.cuh"
 #include "kernels/ivf/IvfFilter.cuh"
 
 namespace faiss_bits {
-
-/// What Products take of vectors.
-struct IvfFewVectorTerms : IvfVectorReads {
-    static constexpr int kSteps = IvfFewShape<ListCoding::Float32>::kSteps;
-    float terms[4];
-    float inverse;
-};
 
 template <Metric kMetric, class Vectors>
 struct IvfFewEstimates {
@@ -79,7 +72,7 @@ struct IvfFewEstimates {
 
     __device__ __forceinline__ void run() {
         if constexpr (Shape::kHasCodebook) {
-            copyCodebook();
+            copyCodebookSlices<Vectors, Shape>(params, shared.codebook);
         }
         const Order order{params};
         const uint32_t tiles = order.numTiles();
@@ -97,35 +90,6 @@ struct IvfFewEstimates {
     __device__ __forceinline__ static WarpStorage& ofWarp(
             SharedStorage& shared) {
         return shared.warps[threadIdx.x / kWarpSize];
-    }
-
-    /// Of codes that are looked up in slices, whatever their lists: only
-    /// whether a list is read so is one by one.
-    __device__ __forceinline__ void copyCodebook() {
-        const ProductDecoder decoder(params);
-        const auto tryDims = [&]<int kDims>() {
-            using Blocks = ProductBlocks<Vectors::kLayout, kDims>;
-            static_assert(Blocks::kSliceFloats == Shape::kSliceFloats);
-            const TilePlace nowhere{0, 0, nullptr, 0};
-            if (!Blocks::suits(decoder, params, nowhere)) {
-                return false;
-            }
-            if (threadIdx.x < Blocks::kCodes) {
-                const Blocks blocks(decoder, params, nowhere, 0, 0, 0);
-                for (int s = 0; s * 16 < params.d; ++s) {
-                    blocks.copySlice(
-                            s * 16,
-                            params.d,
-                            shared.codebook + s * Shape::kSliceFloats);
-                }
-            }
-            return true;
-        };
-        if (!tryDims.template operator()<4>()) {
-            tryDims.template operator()<2>();
-        }
-        asm volatile("cp.async.wait_all;" ::: "memory");
-        __syncthreads();
     }
 
     __device__ __forceinline__ void runTile(const IvfWork& work) {
@@ -186,8 +150,8 @@ struct IvfFewEstimates {
         queries.convert(numRows, tables);
         __syncwarp();
         runGroups(work, numRows, [&](uint32_t column) {
-            const float slack = multiply(
-                    blocks, sample, raws, numVectorsOf(work, column));
+            const float slack =
+                    multiply(blocks, sample, raws, numVectorsOf(work, column));
             if (column + kIvfGroup < endOf(work)) {
                 blocks = of(column + kIvfGroup);
                 sample = blocks.read(middle());
@@ -217,14 +181,9 @@ struct IvfFewEstimates {
         });
     }
 
-    static constexpr int kCodesAhead = 4; // steps, and one that is used
-    static_assert(Shape::kSteps % kCodesAhead == 0);
-
     /// First codes of a group are on their way while bounds of the group before
     /// are written.
-    __device__ __forceinline__ void runCodes(
-            const IvfWork& work,
-            int numRows) {
+    __device__ __forceinline__ void runCodes(const IvfWork& work, int numRows) {
         const int c = Reads::component();
         const auto readsOf = [&](uint32_t column) {
             const int64_t first = groupOf(work, column).first;
@@ -234,101 +193,19 @@ struct IvfFewEstimates {
                             Reads::firstVector(),
                     params.d - c};
         };
-        uint32_t words[kCodesAhead][4];
-        const auto readFirst = [&](const CodeReads& reads) {
-#pragma unroll
-            for (int s = 0; s < kCodesAhead - 1; ++s) {
-                reads.read(words[s], 0, s);
-            }
-        };
+        IvfCodeProducts<Queries, Tables, Products> codes{
+                params, queries, tables, products, vectors};
         CodeReads next = readsOf(uint32_t(work.place.first));
-        readFirst(next);
+        codes.readFirst(next);
         runGroups(work, numRows, [&](uint32_t column) {
-            const float slack = multiplyCodes(
-                    next, words, numVectorsOf(work, column), numRows);
+            const float slack =
+                    codes.multiply(next, numVectorsOf(work, column), numRows);
             if (column + kIvfGroup < endOf(work)) {
                 next = readsOf(column + kIvfGroup);
-                readFirst(next);
+                codes.readFirst(next);
             }
             return slack;
         });
-    }
-
-    /// Products of codes with the queries; returns the slack.
-    __device__ __forceinline__ float multiplyCodes(
-            const CodeReads& reads,
-            uint32_t (&words)[kCodesAhead][4],
-            int numVectors,
-            int numRows) {
-        constexpr uint32_t kOnes[2] = {0x3C003C00, 0x3C003C00}; // float16
-        float sums[2][4] = {}; // of squares, in each column
-        products.clear();
-        const int steps = (params.d + 15) / 16;
-#pragma unroll 1
-        for (int step = 0; step < steps; step += kCodesAhead) {
-#pragma unroll
-            for (int s = 0; s < kCodesAhead; ++s) {
-                // Behind the last component there is nothing to read.
-                reads.read(
-                        words[(s + kCodesAhead - 1) % kCodesAhead],
-                        step,
-                        s + kCodesAhead - 1);
-                uint32_t values[2][4];
-                componentsOfCodes(
-                        words[s],
-                        tables.twos((step + s) * 16 + Reads::component()),
-                        values);
-                uint32_t q[4];
-                queries.load(q, step + s);
-#pragma unroll
-                for (int a = 0; a < 2; ++a) {
-                    mmaFloat16(products.sums[a][0], values[a], q);
-                    if (numRows > 8) {
-                        mmaFloat16(products.sums[a][1], values[a], q + 2);
-                    }
-                    uint32_t squares[4];
-#pragma unroll
-                    for (int i = 0; i < 4; ++i) {
-                        const auto& value =
-                                reinterpret_cast<const __half2&>(values[a][i]);
-                        const __half2 square = __hmul2(value, value);
-                        squares[i] = reinterpret_cast<const uint32_t&>(square);
-                    }
-                    mmaFloat16(sums[a], squares, kOnes);
-                }
-            }
-        }
-        vectors.inverse = tables.inverse();
-        return setCodeTerms(sums, numVectors);
-    }
-
-    /// Of sums of scaled squares, which all columns have. Returns the slack.
-    __device__ __forceinline__ float setCodeTerms(
-            const float (&sums)[2][4],
-            int numVectors) {
-        const float factor =
-                ivf_estimate::kSquaresOfCodes * params.bound.squares;
-        const float least = tables.slack();
-        bool haveBounds = least <= ivf_estimate::kGreatest;
-        float greatest = 0;
-#pragma unroll
-        for (int j = 0; j < 4; ++j) {
-            const float square = sums[j / 2][j % 2 * 2] * vectors.inverse *
-                    vectors.inverse;
-            const bool isThere = Reads::firstVector() + j < numVectors;
-            const bool hasBound = square <= ivf_estimate::kGreatest;
-            const float slack = __fmaf_ru(factor, square, least);
-            vectors.terms[j] = !isThere || !hasBound ? float(NAN)
-                    : params.isLower ? __fsub_rd(square, slack)
-                                     : __fadd_ru(square, slack);
-            haveBounds &= !isThere || hasBound;
-            greatest = isThere && hasBound ? fmaxf(greatest, square) : greatest;
-        }
-        greatest = __uint_as_float(
-                __reduce_max_sync(kFullWarp, __float_as_uint(greatest)));
-        return __all_sync(kFullWarp, haveBounds)
-                ? __fmaf_ru(factor, greatest, least)
-                : INFINITY;
     }
 
     /// Codes of a group are on their way while the queries are converted, or

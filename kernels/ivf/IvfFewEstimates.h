@@ -25,9 +25,9 @@ constexpr bool multipliesCodes(ListLayout layout) {
             layout == ListLayout::Interleaved;
 }
 
-/// Whether bounds of these lists take less time with a warp for each few queries
-/// of a list: those that are written, not appended. pairs: of a query and a
-/// list.
+/// Whether bounds of these lists take less time with a warp for each few
+/// queries of a list: those that are written, not appended. pairs: of a query
+/// and a list.
 bool takesIvfFewEstimates(const IvfLists& lists, int64_t pairs);
 
 /// As launchIvfEstimates without appending, bit by bit but where

@@ -125,9 +125,8 @@ class IvfRows {
                 p_.metric == Metric::L2
                         ? launchIvfRowResults<Metric::L2, coding()>(
                                   result, stream_)
-                        : launchIvfRowResults<
-                                  Metric::InnerProduct,
-                                  coding()>(result, stream_);
+                        : launchIvfRowResults<Metric::InnerProduct, coding()>(
+                                  result, stream_);
             }
         });
     }

@@ -1,6 +1,6 @@
 /// Distances of the candidates of a row, and its results, in one kernel: where
-/// rows are so few that they seldom want vectors of the same 32, sorting them by
-/// these gains nothing, and each step of it is a wait.
+/// rows are so few that they seldom want vectors of the same 32, sorting them
+/// by these gains nothing, and each step of it is a wait.
 ///
 /// Bound by: waits for memory, one after another: places, codes, ids.
 #pragma once
@@ -28,8 +28,7 @@ __global__ __launch_bounds__(kRowThreads) void ivfRowResultsKernel(
     const int64_t begin = int64_t(row) * most;
     const float* query = search.queries + int64_t(row) * search.d;
     VectorsOfLists<kCoding>::with(search, [&](const auto& lists) {
-        for (uint32_t first = threadIdx.x / kWarpSize * kOfWarp;
-             first < most;
+        for (uint32_t first = threadIdx.x / kWarpSize * kOfWarp; first < most;
              first += kAtATime) {
             const uint32_t i = first + threadIdx.x % kWarpSize / kPairLanes;
             const uint64_t at =

@@ -117,7 +117,7 @@ struct FewTimes {
 /// Queries of a search, of which more or fewer were not timed; of float32 lists
 /// no fewer than direct searches do not take: what these are expected to take
 /// is more than they do, up to half.
-constexpr idx_t kLeastFewRows = 33;
+constexpr idx_t kLeastFewRows = 128;
 constexpr idx_t kLeastFewFloatRows = 257;
 constexpr idx_t kMostFewRows = 4096;
 
@@ -232,8 +232,8 @@ double ofComponent(const IvfLists& lists) {
 }
 
 double ofStreams(const IvfKnnProblem& p) {
-    const double more = p.lists.coding == ListCoding::Float32 ? 1.0
-                                                              : kStreamsCodes;
+    const double more =
+            p.lists.coding == ListCoding::Float32 ? 1.0 : kStreamsCodes;
     const double vectors =
             double(p.mostVectors) + double(p.nprobe) * kStreamsVectors;
     return kStreamsTime +

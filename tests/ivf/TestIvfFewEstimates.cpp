@@ -193,8 +193,7 @@ class IvfFewEstimates : public GpuTest,
                     c.metric == Metric::L2;
             if (areCodes && mode == EstimateMode::All) {
                 SCOPED_TRACE(testing::Message() << c);
-                ASSERT_NO_FATAL_FAILURE(
-                        expectMeet(few, others, size_t(c.q)));
+                ASSERT_NO_FATAL_FAILURE(expectMeet(few, others, size_t(c.q)));
             } else if (!areCodes) {
                 ASSERT_TRUE(areSame(few.bounds, others.bounds)) << c;
                 ASSERT_EQ(few.widths, others.widths) << c;

@@ -96,6 +96,7 @@ TEST(IvfStagedPlan, QueriesShareCodesWhereThatTookLess) {
           Cell{kScalar, 128, 1024, 8, 64, true},
           Cell{kScalar, 128, 1024, 32, 4, false},
           Cell{kScalar, 128, 1024, 32, 16, true},
+          Cell{kScalar, 128, 1024, 32, 64, true},
           Cell{kScalar, 128, 1024, 128, 2, false},
           Cell{kScalar, 128, 1024, 128, 4, true},
           Cell{kScalar, 128, 1024, 128, 16, true},
