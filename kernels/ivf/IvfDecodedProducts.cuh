@@ -32,42 +32,19 @@ struct IvfDecodedProducts {
     IvfFewVectorTerms& vectors;
     const float* codebook; // in shared memory, of codes that have slices
 
-    /// Of what a scale is guessed from.
-    __device__ __forceinline__ int middle() const {
-        return (params.d + 15) / 16 / 2 * 16;
-    }
-
-    template <class Blocks>
-    __device__ __forceinline__ static void readAhead(
-            const Blocks& blocks,
-            typename Blocks::Raw (&raws)[kAtOnce<Blocks>]) {
-#pragma unroll
-        for (int s = 0; s < kAtOnce<Blocks> - 1; ++s) {
-            raws[s] = blocks.read(s * 16);
-        }
-    }
-
-    template <class Blocks>
-    __device__ __forceinline__ float multiply(
-            const Blocks& blocks,
-            int numVectors) const {
-        const auto sample = blocks.read(middle());
-        typename Blocks::Raw raws[kAtOnce<Blocks>];
-        readAhead(blocks, raws);
-        return multiply(blocks, sample, raws, numVectors);
-    }
-
     /// Products with the queries; returns the slack.
     template <class Blocks>
     __device__ __forceinline__ float multiply(
             const Blocks& blocks,
-            const typename Blocks::Raw& sample,
-            typename Blocks::Raw (&raws)[kAtOnce<Blocks>],
             int numVectors) const {
         // A scale from some of the components; where it does not suit all, they
         // are read again.
+        const int middle = (params.d + 15) / 16 / 2 * 16;
         float squares[4] = {};
-        decode(blocks, sample, middle(), [&](int, const float4& r) {
+        const auto sample = blocks.read(middle);
+        typename Blocks::Raw raws[kAtOnce<Blocks>];
+        readAhead(blocks, raws);
+        decode(blocks, sample, middle, [&](int, const float4& r) {
             Reads::addSquares(squares, r);
         });
         float scale = ivf_estimate::scaleOf(
@@ -92,6 +69,16 @@ struct IvfDecodedProducts {
     }
 
    private:
+    template <class Blocks>
+    __device__ __forceinline__ static void readAhead(
+            const Blocks& blocks,
+            typename Blocks::Raw (&raws)[kAtOnce<Blocks>]) {
+#pragma unroll
+        for (int s = 0; s < kAtOnce<Blocks> - 1; ++s) {
+            raws[s] = blocks.read(s * 16);
+        }
+    }
+
     template <class Blocks>
     __device__ __forceinline__ void multiplySteps(
             const Blocks& blocks,

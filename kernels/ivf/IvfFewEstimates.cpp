@@ -18,8 +18,8 @@ constexpr idx_t kMostRows = 4096;
 /// do (H200, 128 to 4,096 rows, docs/design/ivf_many_queries.md). Vectors of
 /// float32 are read 32 at a time for all that want some; what a product code
 /// takes is its look-ups.
-constexpr double kMostOfFloats = 0.75;
-constexpr double kMostOfCodes = 3;
+constexpr double kMostOfFloats = 1;
+constexpr double kMostOfCodes = 4;
 constexpr double kMostOfProducts = 12;
 
 } // namespace

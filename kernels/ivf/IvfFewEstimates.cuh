@@ -28,8 +28,6 @@ struct IvfFewEstimates {
     using Shape = IvfFewShape<kCoding>;
     static constexpr bool kHoldsRows = kCoding == ListCoding::Product &&
             Vectors::kLayout == ListLayout::Rows;
-    static constexpr bool kIsRead = kCoding == ListCoding::Float32 &&
-            Vectors::kLayout == ListLayout::Interleaved;
     using Reads = IvfVectorReads;
     using Order = IvfTileOrder<kIvfFewQueries, kIvfFewVectors>;
     static constexpr bool kMultipliesCodes =
@@ -116,10 +114,6 @@ struct IvfFewEstimates {
                 return;
             }
         }
-        if constexpr (kIsRead) {
-            runRead(list, work, numRows);
-            return;
-        }
         queries.convert(numRows, tables);
         __syncwarp();
         if constexpr (kMultipliesCodes) {
@@ -127,41 +121,6 @@ struct IvfFewEstimates {
         } else {
             runDecoded(list, work, numRows);
         }
-    }
-
-    /// First components of a group are on their way while the queries are
-    /// converted, or bounds of the group before are written.
-    __device__ __forceinline__ void runRead(
-            const Vectors& list,
-            const IvfWork& work,
-            int numRows) {
-        using Blocks = ListBlocks<Vectors>;
-        const auto of = [&](uint32_t column) {
-            return Blocks(
-                    list,
-                    groupOf(work, column),
-                    Reads::firstVector(),
-                    numVectorsOf(work, column),
-                    Reads::component(),
-                    params.d);
-        };
-        Blocks blocks = of(uint32_t(work.place.first));
-        const Decoded decoded = decodedOf();
-        typename Blocks::Raw sample = blocks.read(decoded.middle());
-        typename Blocks::Raw raws[Decoded::template kAtOnce<Blocks>];
-        Decoded::readAhead(blocks, raws);
-        queries.convert(numRows, tables);
-        __syncwarp();
-        runGroups(work, numRows, [&](uint32_t column) {
-            const float slack = decoded.multiply(
-                    blocks, sample, raws, numVectorsOf(work, column));
-            if (column + kIvfGroup < endOf(work)) {
-                blocks = of(column + kIvfGroup);
-                sample = blocks.read(decoded.middle());
-                Decoded::readAhead(blocks, raws);
-            }
-            return slack;
-        });
     }
 
     __device__ __forceinline__ void runDecoded(
