@@ -234,7 +234,7 @@ idx_t mostVectorsOf(const IVFBase& index, idx_t nprobe, bool exact) {
     std::vector<uint32_t> counts(size_t(longest) + 1);
     for (const auto& list : index.*Peek::listData()) {
         const auto length = idx_t(list->numVecs);
-        FAISS_ASSERT(length >= 0 && length <= longest);
+        FAISS_THROW_IF_NOT(length >= 0 && length <= longest);
         ++counts[size_t(length)];
     }
     idx_t left = nprobe;
