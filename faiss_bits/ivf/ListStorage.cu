@@ -26,6 +26,9 @@ using faiss::gpu::IVFPQ;
 
 namespace {
 
+/// Vectors of a list, up to which lengths of lists are counted.
+constexpr idx_t kMostCounted = idx_t(1) << 16;
+
 /// Members of IVFBase that a class derived from it may name, read where they
 /// are: whatever FAISS does to its lists is served.
 struct Peek : IVFBase {
@@ -216,37 +219,37 @@ idx_t mostVectorsOf(const IVFBase& index, idx_t nprobe, bool exact) {
     if (!exact) {
         return nprobe * longestOf(index);
     }
-    // A search that follows another one of the same lists finds the same: to
-    // read lengths and compare them takes a fraction of the selection, for
-    // which the device waits.
-    struct Last {
-        std::vector<idx_t> lengths;
-        idx_t nprobe = 0;
-        idx_t sum = 0;
-    };
-    static thread_local Last last;
-    std::vector<idx_t> lengths = lengthsOf(index);
-    if (last.nprobe == nprobe && last.lengths == lengths) {
-        return last.sum;
+    const idx_t longest = longestOf(index);
+    idx_t sum = 0;
+    if (longest > kMostCounted) {
+        std::vector<idx_t> lengths = lengthsOf(index);
+        std::nth_element(
+                lengths.begin(),
+                lengths.begin() + (nprobe - 1),
+                lengths.end(),
+                std::greater<>());
+        return std::accumulate(lengths.begin(), lengths.begin() + nprobe, sum);
     }
-    last.nprobe = 0; // until all of it is there
-    last.lengths = lengths;
-    std::nth_element(
-            lengths.begin(),
-            lengths.begin() + (nprobe - 1),
-            lengths.end(),
-            std::greater<>());
-    last.sum = std::accumulate(
-            lengths.begin(), lengths.begin() + nprobe, idx_t(0));
-    last.nprobe = nprobe;
-    return last.sum;
+    // A search waits for this: lengths are counted, not sorted.
+    std::vector<uint32_t> counts(size_t(longest) + 1);
+    for (const auto& list : index.*Peek::listData()) {
+        const auto length = idx_t(list->numVecs);
+        FAISS_THROW_IF_NOT(length >= 0 && length <= longest);
+        ++counts[size_t(length)];
+    }
+    idx_t left = nprobe;
+    for (idx_t length = longest; length > 0 && left > 0; --length) {
+        const idx_t some = std::min(left, idx_t(counts[size_t(length)]));
+        sum += some * length;
+        left -= some;
+    }
+    return sum;
 }
 
 std::vector<idx_t> lengthsOf(const IVFBase& index) {
-    const auto& lists = index.*Peek::listData();
-    std::vector<idx_t> lengths(lists.size());
+    std::vector<idx_t> lengths(size_t(index.getNumLists()));
     for (size_t l = 0; l < lengths.size(); ++l) {
-        lengths[l] = idx_t(lists[l]->numVecs);
+        lengths[l] = idx_t(index.getListLength(int(l)));
     }
     return lengths;
 }

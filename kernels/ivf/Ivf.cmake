@@ -24,6 +24,8 @@ foreach(metric L2 InnerProduct)
     if(coding MATCHES "Float32|Scalar8|Product") # hasIvfFewEstimates()
       add_instance("kernels/ivf/IvfFewEstimatesLaunch.cuh" "ivf_few_estimates_${metric}_${coding}"
         "launchIvfFewEstimates<${kernel}>(const IvfParams&, int, cudaStream_t)")
+      add_instance("kernels/ivf/IvfRowResults.cuh" "ivf_row_results_${metric}_${coding}"
+        "launchIvfRowResults<${kernel}>(const IvfResultParams&, cudaStream_t)")
     endif()
     add_instance("kernels/ivf/IvfRescoreLaunch.cuh" "ivf_rescore_${metric}_${coding}"
       "launchIvfRescore<${kernel}>(IvfRescoreParams, size_t, int, cudaStream_t)")

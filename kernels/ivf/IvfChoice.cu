@@ -115,10 +115,13 @@ __global__ __launch_bounds__(kBoundThreads, kBlocks<kValues>) void choiceKernel(
         const uint64_t place = search.isLower
                 ? placeOfColumn(search, number, uint32_t(column))
                 : search.found[int64_t(number) * search.room + column];
-        const uint32_t group =
-                rescore.firstGroups[place >> 32] + uint32_t(place) / kIvfGroup;
         rescore.places[begin + at] = place;
-        rescore.ranks[begin + at] = atomicAdd(&rescore.groupCounts[group], 1u);
+        if (params.countsGroups) {
+            const uint32_t group = rescore.firstGroups[place >> 32] +
+                    uint32_t(place) / kIvfGroup;
+            rescore.ranks[begin + at] =
+                    atomicAdd(&rescore.groupCounts[group], 1u);
+        }
     }
     __syncthreads();
     for (uint32_t i = numTaken + threadIdx.x; i < most; i += kBoundThreads) {
@@ -167,8 +170,10 @@ void launchIvfChoice(const IvfChoiceParams& params, cudaStream_t stream) {
         BITS_CUDA_CHECK(
                 cudaMemsetAsync(what, 0, count * sizeof(uint32_t), stream));
     };
-    clear(rescore.groupCounts, rescore.mostGroups);
-    clear(rescore.numPlaced, kIvfPlaced);
+    if (params.countsGroups) {
+        clear(rescore.groupCounts, rescore.mostGroups);
+        clear(rescore.numPlaced, kIvfPlaced);
+    }
     withValues(search.isLower ? search.stride : search.room, [&](auto values) {
         launchAfterPrevious(
                 choiceKernel<values()>,

@@ -28,6 +28,10 @@ inline bool findsIvfLimits(const IvfKnnPlan& plan, const IvfKnnProblem& p) {
     return p.k <= kIvfMostChoiceK && plan.stride <= kIvfMostChoiceColumns;
 }
 
+/// Whether each row scores its candidates for itself (launchIvfRowResults), as
+/// rows seldom want vectors of the same 32.
+bool scoresIvfByRows(const IvfKnnPlan& plan, const IvfKnnProblem& p);
+
 struct IvfLimitParams {
     IvfParams search;
     // [rows, k], of which the last of each row is written: a key that is no
@@ -43,6 +47,7 @@ struct IvfChoiceParams {
     // k nearest; -1: there is none.
     int32_t* chosen = nullptr;
     float* lowerBounds = nullptr;
+    bool countsGroups = true; ///< for launchIvfChosen
 };
 
 /// An upper bound of the k-th of every row of the matrix.
@@ -55,6 +60,11 @@ void launchIvfChoice(const IvfChoiceParams& params, cudaStream_t stream);
 
 /// As launchIvfCandidates, after launchIvfChoice.
 void launchIvfChosen(const IvfRescoreParams& params, cudaStream_t stream);
+
+/// After launchIvfChoice without groups: the distances of candidates, and the
+/// results.
+template <Metric kMetric, ListCoding kCoding>
+void launchIvfRowResults(const IvfResultParams& params, cudaStream_t stream);
 
 /// Results of such rows, in place of the selection plan.selection and
 /// launchIvfResults: of all candidates, whose matrix has been scored.

@@ -17,6 +17,11 @@ namespace {
 constexpr idx_t kMostQueries = 256;
 /// Of queries that share lists of few dimensions.
 constexpr idx_t kMostAloneQueries = 1024;
+/// Of queries that share product codes, whose estimates take a part of the time
+/// of keys, as far as that was measured: of more, and of more dimensions than
+/// estimates of lists take as wholes, it was not.
+constexpr idx_t kMostProductQueries = 4096;
+constexpr int kMostProductDims = 128;
 constexpr size_t kMostKeyBytes = size_t(64) << 20;
 /// Likewise of estimates, which take a part of the time.
 constexpr size_t kMostEstimateBytes = size_t(256) << 20;
@@ -204,8 +209,11 @@ std::optional<IvfDirectPlan> planIvfDirectWay(
         bool findsLists,
         bool shared,
         bool byTables) {
-    const idx_t mostQueries =
-            shared ? mostIvfDirectQueries(p.lists, p.k) : kMostQueries;
+    const idx_t mostQueries = !shared ? kMostQueries
+            : p.lists.coding == ListCoding::Product &&
+                    p.lists.d <= kMostProductDims
+            ? kMostProductQueries
+            : mostIvfDirectQueries(p.lists, p.k);
     const bool canGo = byTables ? shared && p.numQueries > 1 &&
                     p.k <= kMostTableK && hasIvfTableScan(p.lists, p.device)
                                 : (!shared || canShare(p)) &&

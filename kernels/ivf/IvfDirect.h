@@ -23,9 +23,9 @@
 /// tables of entries (IvfTableBound.h), of many queries in parts of these.
 namespace faiss_bits {
 
-/// Queries that such a search has at most, but by tables: more of them where
-/// vectors have so few dimensions that other ways take longer
-/// (IvfDirectParams.h).
+/// Queries that such a search has at most, but by estimates of product codes
+/// and by tables: more of them where vectors have so few dimensions that other
+/// ways take longer (IvfDirectParams.h).
 idx_t mostIvfDirectQueries(const IvfLists& lists, int k);
 
 /// The plan, if the search can go so in at most maxBytes of scratch, whether it

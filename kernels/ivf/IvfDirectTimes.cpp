@@ -58,6 +58,16 @@ constexpr double kIdTestTime = 25e-12;
 constexpr double kLookUpTime = 0.35e-12;
 constexpr double kEstimateTime = 1.5e-12;
 constexpr double kCandidatesTime = 32e-6;
+// And where they are more than finish at once: what each takes at the end, a
+// component of a candidate there, as many as take no more, and an estimate that
+// is in no cache. Fitted to 512 to 4,096 queries of 2 to 32 of 1,024 and 4,096
+// lists, parts of two and four components, k = 10 and 100 (H200,
+// docs/design/ivf_many_queries.md, "Expected times").
+constexpr double kFinishedAtOnce = 256;
+constexpr double kProductFinishTime = 18e-9;
+constexpr double kProductScoreTime = 4.5e-12;
+constexpr double kMostProductScoreTime = 0.82e-9;
+constexpr double kMoreEstimateTime = 1.5e-12;
 
 // Of product codes by tables (IvfTableScan.cuh): all that does not depend on
 // pairs; an entry for one of eight queries; what else a pair takes; a number of
@@ -146,7 +156,14 @@ double ofProductScan(const IvfKnnProblem& p) {
     const double ofList =
             double(p.numQueries) * p.nprobe / double(p.lists.numLists);
     const double tiles = tilesOfList(p, kIvfProductQueries);
+    const double more = std::max(double(p.numQueries) - kFinishedAtOnce, 0.0);
+    const double score = p.lists.d *
+            std::min(tableCandidates(p) * kProductScoreTime,
+                     kMostProductScoreTime);
     return kCandidatesTime +
+            more *
+            (kProductFinishTime + score +
+             double(p.mostVectors) * kMoreEstimateTime) +
             pairs * (kEstimateTime + tiles / ofList * p.lists.d * kLookUpTime);
 }
 

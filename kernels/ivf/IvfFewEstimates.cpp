@@ -1,5 +1,6 @@
 #include "kernels/ivf/IvfFewEstimates.h"
 
+#include "kernels/ivf/IvfChoice.h"
 #include "kernels/ivf/IvfEstimateShape.h"
 #include "kernels/ivf/IvfTimes.h"
 
@@ -11,15 +12,34 @@ namespace {
 /// with 8 it took less time, with 32 this was not tried.
 constexpr int64_t kMostQueries = 16;
 
+/// Rows that score their candidates for themselves: as many as were timed.
+constexpr idx_t kMostRows = 4096;
+/// And neighbours of all of them for 32 vectors of the lists, up to which they
+/// do (H200, 128 to 4,096 rows, docs/design/ivf_many_queries.md). Vectors of
+/// float32 are read 32 at a time for all that want some; what a product code
+/// takes is its look-ups.
+constexpr double kMostOfFloats = 1;
+constexpr double kMostOfCodes = 4;
+constexpr double kMostOfProducts = 12;
+
 } // namespace
 
-bool takesIvfFewEstimates(const IvfParams& params) {
-    const IvfLists& lists = params.lists;
+bool scoresIvfByRows(const IvfKnnPlan& plan, const IvfKnnProblem& p) {
+    const ListCoding coding = p.lists.coding;
+    const double groups = double(p.lists.numVectors) / kIvfGroup;
+    const double most = coding == ListCoding::Float32 ? kMostOfFloats
+            : coding == ListCoding::Product           ? kMostOfProducts
+                                                      : kMostOfCodes;
+    return choosesIvf(plan, p) && hasIvfFewEstimates(coding) &&
+            plan.rowsAtATime <= kMostRows &&
+            double(plan.rowsAtATime) * p.k <= most * groups;
+}
+
+bool takesIvfFewEstimates(const IvfLists& lists, int64_t pairs) {
     // A codebook lies in shared memory.
     return hasIvfFewEstimates(lists.coding) &&
-            params.d <= IvfEstimateShape<true>::kDepth &&
-            int64_t(params.rows) * params.lastProbe <=
-            kMostQueries * lists.numLists &&
+            lists.d <= IvfEstimateShape<true>::kDepth &&
+            pairs <= kMostQueries * lists.numLists &&
             (lists.coding != ListCoding::Product ||
              ivf_times::areDecodedInBlocks(lists));
 }

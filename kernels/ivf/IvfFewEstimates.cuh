@@ -14,19 +14,13 @@
 
 #include <type_traits>
 
-#include "kernels/ivf/HeldProductRows.cuh"
+#include "kernels/ivf/IvfCodeProducts.cuh"
+#include "kernels/ivf/IvfDecodedProducts.cuh"
 #include "kernels/ivf/IvfEstimateProducts.cuh"
 #include "kernels/ivf/IvfFewTables.cuh"
 #include "kernels/ivf/IvfFilter.cuh"
 
 namespace faiss_bits {
-
-/// What Products take of vectors.
-struct IvfFewVectorTerms : IvfVectorReads {
-    static constexpr int kSteps = IvfFewShape<ListCoding::Float32>::kSteps;
-    float terms[4];
-    float inverse;
-};
 
 template <Metric kMetric, class Vectors>
 struct IvfFewEstimates {
@@ -36,10 +30,18 @@ struct IvfFewEstimates {
             Vectors::kLayout == ListLayout::Rows;
     using Reads = IvfVectorReads;
     using Order = IvfTileOrder<kIvfFewQueries, kIvfFewVectors>;
-    using Tables = IvfFewTables<Vectors, Shape::kDepth>;
+    static constexpr bool kMultipliesCodes =
+            multipliesCodes<kMetric, kCoding>(Vectors::kLayout);
+    using Tables = std::conditional_t<
+            kMultipliesCodes,
+            IvfCodeTables<Vectors, Shape::kDepth>,
+            IvfFewTables<Vectors, Shape::kDepth>>;
     using Queries = IvfFewTile<kMetric, Shape>;
     using Products =
             IvfEstimateProducts<kMetric, Queries, IvfFewVectorTerms, 2>;
+
+    using Decoded =
+            IvfDecodedProducts<kMetric, Shape, Queries, Tables, Products>;
 
     struct WarpStorage {
         typename Queries::SharedStorage queries;
@@ -66,7 +68,7 @@ struct IvfFewEstimates {
 
     __device__ __forceinline__ void run() {
         if constexpr (Shape::kHasCodebook) {
-            copyCodebook();
+            copyCodebookSlices<Vectors, Shape>(params, shared.codebook);
         }
         const Order order{params};
         const uint32_t tiles = order.numTiles();
@@ -86,38 +88,21 @@ struct IvfFewEstimates {
         return shared.warps[threadIdx.x / kWarpSize];
     }
 
-    /// Of codes that are looked up in slices, whatever their lists: only
-    /// whether a list is read so is one by one.
-    __device__ __forceinline__ void copyCodebook() {
-        const ProductDecoder decoder(params);
-        const auto tryDims = [&]<int kDims>() {
-            using Blocks = ProductBlocks<Vectors::kLayout, kDims>;
-            static_assert(Blocks::kSliceFloats == Shape::kSliceFloats);
-            const TilePlace nowhere{0, 0, nullptr, 0};
-            if (!Blocks::suits(decoder, params, nowhere)) {
-                return false;
-            }
-            if (threadIdx.x < Blocks::kCodes) {
-                const Blocks blocks(decoder, params, nowhere, 0, 0, 0);
-                for (int s = 0; s * 16 < params.d; ++s) {
-                    blocks.copySlice(
-                            s * 16,
-                            params.d,
-                            shared.codebook + s * Shape::kSliceFloats);
-                }
-            }
-            return true;
-        };
-        if (!tryDims.template operator()<4>()) {
-            tryDims.template operator()<2>();
-        }
-        asm volatile("cp.async.wait_all;" ::: "memory");
-        __syncthreads();
+    __device__ __forceinline__ Decoded decodedOf() {
+        return {params, queries, tables, products, vectors, shared.codebook};
     }
 
     __device__ __forceinline__ void runTile(const IvfWork& work) {
         const Vectors list(params);
-        tables.read(ListTables<Vectors>(list, work.place, params));
+        const ListTables<Vectors> from(list, work.place, params);
+        if constexpr (kMultipliesCodes) {
+            tables.read(
+                    from,
+                    static_cast<const uint8_t*>(work.place.list),
+                    params.d);
+        } else {
+            tables.read(from);
+        }
         const int numRows =
                 int(min(work.place.numRows, uint32_t(Shape::kQueries)));
         queries.look(work, numRows);
@@ -131,6 +116,17 @@ struct IvfFewEstimates {
         }
         queries.convert(numRows, tables);
         __syncwarp();
+        if constexpr (kMultipliesCodes) {
+            runCodes(work, numRows);
+        } else {
+            runDecoded(list, work, numRows);
+        }
+    }
+
+    __device__ __forceinline__ void runDecoded(
+            const Vectors& list,
+            const IvfWork& work,
+            int numRows) {
         runGroups(work, numRows, [&](uint32_t column) {
             float slack = 0;
             withBlocks(
@@ -141,8 +137,36 @@ struct IvfFewEstimates {
                     params,
                     Reads::component(),
                     [&](const auto& blocks) {
-                        slack = multiply(blocks, numVectorsOf(work, column));
+                        slack = decodedOf().multiply(
+                                blocks, numVectorsOf(work, column));
                     });
+            return slack;
+        });
+    }
+
+    /// First codes of a group are on their way while bounds of the group before
+    /// are written.
+    __device__ __forceinline__ void runCodes(const IvfWork& work, int numRows) {
+        const int c = Reads::component();
+        const auto readsOf = [&](uint32_t column) {
+            const int64_t first = groupOf(work, column).first;
+            return CodeReads{
+                    static_cast<const uint8_t*>(work.place.list) +
+                            first * params.d + c * kListGroup +
+                            Reads::firstVector(),
+                    params.d - c};
+        };
+        IvfCodeProducts<Queries, Tables, Products> codes{
+                params, queries, tables, products, vectors};
+        CodeReads next = readsOf(uint32_t(work.place.first));
+        codes.readFirst(next);
+        runGroups(work, numRows, [&](uint32_t column) {
+            const float slack =
+                    codes.multiply(next, numVectorsOf(work, column), numRows);
+            if (column + kIvfGroup < endOf(work)) {
+                next = readsOf(column + kIvfGroup);
+                codes.readFirst(next);
+            }
             return slack;
         });
     }
@@ -170,7 +194,7 @@ struct IvfFewEstimates {
             if (column + kIvfGroup < endOf(work)) {
                 next = read(column + kIvfGroup);
             }
-            return multiply(blocks, numVectorsOf(work, column));
+            return decodedOf().multiply(blocks, numVectorsOf(work, column));
         });
     }
 
@@ -216,149 +240,6 @@ struct IvfFewEstimates {
         if (params.isLower) {
             queries.widen(slack, numRows);
         }
-    }
-
-    /// Steps that are on their way, and one that is used; they divide kSteps.
-    template <class Blocks>
-    static constexpr int kAtOnce =
-            std::is_same_v<Blocks, HeldProductRows> ? 2 : 4;
-
-    /// Products with the queries; returns the slack.
-    template <class Blocks>
-    __device__ __forceinline__ float multiply(
-            const Blocks& blocks,
-            int numVectors) {
-        // A scale from some of the components; where it does not suit all, they
-        // are read again.
-        const int middle = (params.d + 15) / 16 / 2 * 16;
-        float squares[4] = {};
-        const auto sample = blocks.read(middle);
-        typename Blocks::Raw raws[kAtOnce<Blocks>];
-        readAhead(blocks, raws);
-        decode(blocks, sample, middle, [&](int, const float4& r) {
-            Reads::addSquares(squares, r);
-        });
-        float scale = ivf_estimate::scaleOf(
-                ivf_estimate::kSampledSquares * float(params.d) *
-                Reads::greatestOf(squares, numVectors));
-        for (;;) {
-#pragma unroll
-            for (int j = 0; j < 4; ++j) {
-                squares[j] = 0;
-            }
-            products.clear();
-            multiplySteps(blocks, raws, scale, squares);
-            const float greatest = Reads::greatestOf(squares, numVectors);
-            const float suited = ivf_estimate::scaleOf(greatest);
-            if (ivf_estimate::isSuited(scale, suited)) {
-                vectors.inverse = ivf_estimate::inverseOf(scale);
-                return setTerms(squares, greatest, numVectors);
-            }
-            scale = suited;
-            readAhead(blocks, raws);
-        }
-    }
-
-    template <class Blocks>
-    __device__ __forceinline__ static void readAhead(
-            const Blocks& blocks,
-            typename Blocks::Raw (&raws)[kAtOnce<Blocks>]) {
-#pragma unroll
-        for (int s = 0; s < kAtOnce<Blocks> - 1; ++s) {
-            raws[s] = blocks.read(s * 16);
-        }
-    }
-
-    template <class Blocks>
-    __device__ __forceinline__ void multiplySteps(
-            const Blocks& blocks,
-            typename Blocks::Raw (&raws)[kAtOnce<Blocks>],
-            float scale,
-            float (&squares)[4]) {
-        constexpr int kTurn = kAtOnce<Blocks>;
-        static_assert(Shape::kSteps % kTurn == 0);
-        // Not unrolled as a whole: the compiler would read all steps at once,
-        // and keep them in local memory.
-#pragma unroll 1
-        for (int first = 0; first < params.d; first += kTurn * 16) {
-#pragma unroll
-            for (int s = 0; s < kTurn; ++s) {
-                // Behind the last component there is nothing to read.
-                raws[(s + kTurn - 1) % kTurn] =
-                        blocks.read(first + (s + kTurn - 1) * 16);
-                multiplyStep(blocks, raws[s], first + s * 16, scale, squares);
-            }
-        }
-    }
-
-    template <class Blocks>
-    __device__ __forceinline__ void multiplyStep(
-            const Blocks& blocks,
-            const typename Blocks::Raw& raw,
-            int offset,
-            float scale,
-            float (&squares)[4]) {
-        float4 values4[4];
-        decode(blocks, raw, offset, [&](int i, const float4& r) {
-            Reads::addSquares(squares, r);
-            values4[i] = {r.x * scale, r.y * scale, r.z * scale, r.w * scale};
-        });
-        uint32_t values[2][4];
-#pragma unroll
-        for (int i = 0; i < 2; ++i) {
-            const float4& one = values4[2 * i];
-            const float4& two = values4[2 * i + 1];
-            values[0][2 * i] = toFloat16(one.x, two.x);
-            values[0][2 * i + 1] = toFloat16(one.y, two.y);
-            values[1][2 * i] = toFloat16(one.z, two.z);
-            values[1][2 * i + 1] = toFloat16(one.w, two.w);
-        }
-        uint32_t q[4];
-        queries.load(q, offset / 16);
-#pragma unroll
-        for (int a = 0; a < 2; ++a) {
-            mmaFloat16(products.sums[a][0], values[a], q);
-            mmaFloat16(products.sums[a][1], values[a], q + 2);
-        }
-    }
-
-    template <class Blocks, class Body>
-    __device__ __forceinline__ void decode(
-            const Blocks& blocks,
-            const typename Blocks::Raw& raw,
-            int offset,
-            const Body& body) const {
-        const int c = offset + Reads::component();
-        if constexpr (Reads::kHasSlices<Blocks>) {
-            const float* slice =
-                    shared.codebook + offset / 16 * Shape::kSliceFloats;
-            Reads::decode(blocks, raw, offset, c, tables, body, slice);
-        } else {
-            Reads::decode(blocks, raw, offset, c, tables, body);
-        }
-    }
-
-    /// Returns the slack.
-    __device__ __forceinline__ float setTerms(
-            const float (&squares)[4],
-            float greatest,
-            int numVectors) {
-        bool haveBounds = true;
-#pragma unroll
-        for (int j = 0; j < 4; ++j) {
-            const bool isThere = Reads::firstVector() + j < numVectors;
-            haveBounds &= !isThere || squares[j] <= ivf_estimate::kGreatest;
-            vectors.terms[j] = isThere ? ivf_estimate::ofVector(
-                                                 kMetric,
-                                                 params.bound,
-                                                 squares[j],
-                                                 greatest,
-                                                 params.isLower)
-                                       : float(NAN);
-        }
-        return __all_sync(kFullWarp, haveBounds)
-                ? ivf_estimate::slackOfVectors(kMetric, params.bound, greatest)
-                : INFINITY;
     }
 
     /// Bounds of a group's vectors to the rows' columns; column: of its first

@@ -17,12 +17,21 @@ constexpr bool hasIvfFewEstimates(ListCoding coding) {
             coding == ListCoding::Product;
 }
 
-/// Whether bounds of this search's lists take less time with a warp for each
-/// few queries of a list: those that are written, not appended.
-bool takesIvfFewEstimates(const IvfParams& params);
+/// Whether products are of codes as they are, and not of what they decode to
+/// (IvfCodeBound.h).
+template <Metric kMetric, ListCoding kCoding>
+constexpr bool multipliesCodes(ListLayout layout) {
+    return kMetric == Metric::L2 && kCoding == ListCoding::Scalar8 &&
+            layout == ListLayout::Interleaved;
+}
 
-/// As launchIvfEstimates without appending, bit by bit; tiles are of
-/// kIvfFewQueries and kIvfFewVectors.
+/// Whether bounds of these lists take less time with a warp for each few
+/// queries of a list: those that are written, not appended. pairs: of a query
+/// and a list.
+bool takesIvfFewEstimates(const IvfLists& lists, int64_t pairs);
+
+/// As launchIvfEstimates without appending, bit by bit but where
+/// multipliesCodes(); tiles are of kIvfFewQueries and kIvfFewVectors.
 template <Metric kMetric, ListCoding kCoding>
 void launchIvfFewEstimates(
         const IvfParams& params,

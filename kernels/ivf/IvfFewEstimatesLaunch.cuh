@@ -7,10 +7,17 @@
 
 namespace faiss_bits {
 
+/// Of a multiprocessor.
+template <Metric kMetric, class Vectors>
+constexpr int kIvfFewBlocks =
+        multipliesCodes<kMetric, Vectors::kCoding>(Vectors::kLayout)
+        ? 3
+        : IvfFewShape<Vectors::kCoding>::kBlocks;
+
 template <Metric kMetric, class Vectors>
 __global__ void __launch_bounds__(
         IvfFewShape<Vectors::kCoding>::kThreads,
-        IvfFewShape<Vectors::kCoding>::kBlocks)
+        kIvfFewBlocks<kMetric, Vectors>)
         ivfFewEstimatesKernel(const __grid_constant__ IvfParams params) {
     extern __shared__ __align__(128) uint8_t memory[];
     using Estimates = IvfFewEstimates<kMetric, Vectors>;
@@ -32,16 +39,21 @@ void launchIvfFewEstimates(
         using Vectors =
                 typename VectorsOfLists<kCoding>::template ListOf<kLayout>;
         const auto kernel = ivfFewEstimatesKernel<kMetric, Vectors>;
+        IvfParams some = params;
+        if (multipliesCodes<kMetric, kCoding>(kLayout)) {
+            some.bound = ivf_estimate::factorsOfCodes(params.bound);
+        }
         launchAfterPrevious(
                 kernel,
-                dim3(unsigned(Shape::kBlocks * multiprocessors)),
+                dim3(unsigned(
+                        kIvfFewBlocks<kMetric, Vectors> * multiprocessors)),
                 Shape::kThreads,
                 allowSharedBytes(
                         kernel,
                         sizeof(typename IvfFewEstimates<kMetric, Vectors>::
                                        SharedStorage)),
                 stream,
-                params);
+                some);
     };
     params.lists.layout == ListLayout::Rows
             ? ofLayout.template operator()<ListLayout::Rows>()

@@ -25,6 +25,43 @@ struct IvfFewShape {
             kHasCodebook ? kSteps * kSliceFloats : 1;
 };
 
+/// What Products take of vectors.
+struct IvfFewVectorTerms : IvfVectorReads {
+    static constexpr int kSteps = IvfFewShape<ListCoding::Float32>::kSteps;
+    float terms[4];
+    float inverse;
+};
+
+/// Of codes that are looked up in slices, whatever their lists: only whether a
+/// list is read so is one by one. By a block, which is in step then.
+template <class Vectors, class Shape>
+__device__ __forceinline__ void copyCodebookSlices(
+        const IvfParams& params,
+        float* codebook) {
+    const ProductDecoder decoder(params);
+    const auto tryDims = [&]<int kDims>() {
+        using Blocks = ProductBlocks<Vectors::kLayout, kDims>;
+        static_assert(Blocks::kSliceFloats == Shape::kSliceFloats);
+        const TilePlace nowhere{0, 0, nullptr, 0};
+        if (!Blocks::suits(decoder, params, nowhere)) {
+            return false;
+        }
+        if (threadIdx.x < Blocks::kCodes) {
+            const Blocks blocks(decoder, params, nowhere, 0, 0, 0);
+            for (int s = 0; s * 16 < params.d; ++s) {
+                blocks.copySlice(
+                        s * 16, params.d, codebook + s * Shape::kSliceFloats);
+            }
+        }
+        return true;
+    };
+    if (!tryDims.template operator()<4>()) {
+        tryDims.template operator()<2>();
+    }
+    asm volatile("cp.async.wait_all;" ::: "memory");
+    __syncthreads();
+}
+
 /// Those of SharedTables, by one warp.
 template <class Vectors, int kDepth>
 class IvfFewTables {

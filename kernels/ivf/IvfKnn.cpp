@@ -99,7 +99,9 @@ class IvfRows {
         result.lostRows = again.rows;
         result.numLost = again.count;
         result.firstRow = uint32_t(first);
-        if (chooses) {
+        if (plan_.scoresByRows) {
+            launchRowResults(result);
+        } else if (chooses) {
             launchIvfFewResults(result, stream_);
         } else {
             launchIvfResults(result, stream_);
@@ -112,7 +114,21 @@ class IvfRows {
     void begin(const IvfAgainScratch& again) const {
         BITS_CUDA_CHECK(
                 cudaMemsetAsync(again.count, 0, sizeof(uint32_t), stream_));
-        launchIvfGroups(p_.lists, scratch_.rescored.firstGroups, stream_);
+        if (!plan_.scoresByRows) {
+            launchIvfGroups(p_.lists, scratch_.rescored.firstGroups, stream_);
+        }
+    }
+
+    void launchRowResults(const IvfResultParams& result) const {
+        withCoding(p_.lists.coding, [&](auto coding) {
+            if constexpr (hasIvfFewEstimates(coding())) {
+                p_.metric == Metric::L2
+                        ? launchIvfRowResults<Metric::L2, coding()>(
+                                  result, stream_)
+                        : launchIvfRowResults<Metric::InnerProduct, coding()>(
+                                  result, stream_);
+            }
+        });
     }
 
     /// Bounds of all lists; or a limit from near lists, and then what is within
@@ -159,7 +175,11 @@ class IvfRows {
             choice.rescore = result.rescored;
             choice.chosen = scratch_.chosen;
             choice.lowerBounds = scratch_.lowerBounds;
+            choice.countsGroups = !plan_.scoresByRows;
             launchIvfChoice(choice, stream_);
+            if (!choice.countsGroups) {
+                return;
+            }
             launchIvfChosen(result.rescored, stream_);
         } else {
             select(isWhole ? plan_.choice : plan_.lastChoice,
@@ -181,7 +201,9 @@ class IvfRows {
     void writeBounds(const IvfParams& params) const {
         const int multiprocessors = p_.device.multiprocessors;
         if constexpr (hasIvfFewEstimates(kCoding)) {
-            if (takesIvfFewEstimates(params)) {
+            if (takesIvfFewEstimates(
+                        params.lists,
+                        int64_t(params.rows) * params.lastProbe)) {
                 launchIvfPairs(params, kIvfFewQueries, kIvfFewVectors, stream_);
                 launchIvfFewEstimates<kMetric, kCoding>(
                         params, multiprocessors, stream_);

@@ -82,6 +82,9 @@ struct IvfKnnPlan {
     int nearProbes = 0;
     idx_t room = 0;        ///< with a limit: for what is within it, a query
     int candidates = 0;    ///< by estimates: whose distances are found, a query
+    /// By estimates: each query scores its candidates for itself; else they are
+    /// sorted by the 32 vectors that they belong to, which are read once.
+    bool scoresByRows = false;
     idx_t rowsAtATime = 0; ///< queries
     idx_t stride = 0;      ///< of a row of the matrix of distances
     int boundVectors = 1;  ///< with a limit: that share a column of the matrix

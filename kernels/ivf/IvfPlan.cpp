@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "kernels/common/Error.h"
+#include "kernels/ivf/IvfChoice.h"
 #include "kernels/ivf/IvfDirect.h"
 #include "kernels/ivf/IvfScratch.h"
 #include "kernels/ivf/IvfTimes.h"
@@ -63,6 +64,7 @@ void setRows(IvfKnnPlan& plan, const IvfKnnProblem& p, idx_t most) {
         plan.choice = planSelection(ivfChoice(p, plan, plan.rowsAtATime));
         plan.lastChoice =
                 isSame ? plan.choice : planSelection(ivfChoice(p, plan, last));
+        plan.scoresByRows = scoresIvfByRows(plan, p);
     }
     WorkspaceSlices slices;
     const IvfAgainScratch again(p, plan, slices);
@@ -290,12 +292,15 @@ IvfKnnPlan planIvfKnn(const IvfKnnProblem& p, size_t maxBytes) {
     checkIvf(p);
     IvfKnnPlan direct;
     direct.direct = planIvfDirect(p, maxBytes);
+    // No query goes by itself then.
+    const bool areMany = p.numQueries > mostIvfDirectQueries(p.lists, p.k);
     const bool mayEstimate = p.mayWait &&
             p.numQueries * p.nprobe >= kEstimatePairs * p.lists.numLists;
     if (direct.direct) {
         direct.rowsAtATime = p.numQueries;
         direct.bytes = direct.direct->bytes;
-        if (!mayEstimate && !ivfPairsMeet(p) && !direct.direct->byTables) {
+        if (!mayEstimate && !ivfPairsMeet(p) && !direct.direct->byTables &&
+            !areMany) {
             return direct;
         }
     }
@@ -308,9 +313,10 @@ IvfKnnPlan planIvfKnn(const IvfKnnProblem& p, size_t maxBytes) {
                     (direct.direct->byTables ? kTablesMargin : 1)
             : INFINITY;
     // Streams take as long as a query for itself by a direct search, or longer.
-    // One that makes a table for each query and list may have no such other.
+    // One that makes a table for each query and list may have no such other,
+    // and one of many queries has none.
     const bool mayStream = !ivfPairsMeet(p) &&
-            (!direct.direct ||
+            (!direct.direct || areMany ||
              (direct.direct->byTables &&
               !planIvfDirectWay(p, maxBytes, false, false)));
     const double ofAll = all.listMajor ? ivf_times::ofTiles(all, p)
@@ -367,7 +373,10 @@ std::string IvfKnnPlan::toString() const {
                           nearProbes,
                           (long long)room)
                 : std::string("estimates, ");
-        text += formatMessage("%d candidates; ", candidates);
+        text += formatMessage(
+                "%d candidates%s; ",
+                candidates,
+                scoresByRows ? " that rows score" : "");
     }
     return text + selection.toString();
 }

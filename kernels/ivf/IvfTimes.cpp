@@ -5,6 +5,7 @@
 
 #include "kernels/ivf/IvfBoundedScans.h"
 #include "kernels/ivf/IvfEstimateShape.h"
+#include "kernels/ivf/IvfFewEstimates.h"
 #include "kernels/ivf/IvfParams.h"
 #include "kernels/ivf/IvfScratch.h"
 #include "kernels/ivf/IvfStagedParams.h"
@@ -95,6 +96,44 @@ CodingTimes timesOf(const IvfLists& lists) {
 /// A pair by streams takes no less, however few dimensions it has (H100, d = 8
 /// and 9).
 constexpr double kStreamsPairTime = 21e-12;
+/// And to start it all; vectors of a list that take as long as those that its
+/// last block has no room for; and for what a component of codes takes: 64 to
+/// 4,096 queries of 2 to 32 of 1,024 and 4,096 lists (H200,
+/// docs/design/ivf_many_queries.md, "Expected times").
+constexpr double kStreamsTime = 55e-6;
+constexpr double kStreamsVectors = 64;
+constexpr double kStreamsCodes = 0.87;
+
+// Estimates of few queries a list (IvfFewEstimates.h): to start it all, to read
+// and decode a component, a pair of a query and a list, one of a query and a
+// vector, and what a candidate takes to the end. Fitted to the same searches.
+struct FewTimes {
+    double start;
+    double component;
+    double probe;
+    double pair;
+    double candidate;
+};
+/// Queries of a search, of which more or fewer were not timed; of float32 lists
+/// no fewer than direct searches do not take: what these are expected to take
+/// is more than they do, up to half.
+constexpr idx_t kLeastFewRows = 128;
+constexpr idx_t kLeastFewFloatRows = 257;
+constexpr idx_t kMostFewRows = 4096;
+
+FewTimes fewTimesOf(const IvfLists& lists) {
+    constexpr double kCandidate = 0.35e-9;
+    if (lists.coding != ListCoding::Product) {
+        const double component =
+                lists.coding == ListCoding::Float32 ? 1.55e-12 : 0.69e-12;
+        return {85e-6, component, 1.7e-9, 2e-12, kCandidate};
+    }
+    constexpr double kLeastLookUps = 0.25;
+    const double lookUps = double(lists.decoding.numParts) / lists.d;
+    const double component =
+            0.38e-12 + 2.64e-12 * std::max(lookUps, kLeastLookUps);
+    return {75e-6, component, 1.3e-9, 1.7e-12, kCandidate};
+}
 
 /// The lists that one part of the queries probes, of all.
 double probedShare(const IvfKnnPlan& plan, const IvfKnnProblem& p) {
@@ -193,8 +232,15 @@ double ofComponent(const IvfLists& lists) {
 }
 
 double ofStreams(const IvfKnnProblem& p) {
-    return double(p.numQueries) * double(p.mostVectors) *
-            std::max(p.lists.d * ofComponent(p.lists), kStreamsPairTime) *
+    const double more =
+            p.lists.coding == ListCoding::Float32 ? 1.0 : kStreamsCodes;
+    const double vectors =
+            double(p.mostVectors) + double(p.nprobe) * kStreamsVectors;
+    return kStreamsTime +
+            double(p.numQueries) *
+            std::max(
+                    more * vectors * p.lists.d * ofComponent(p.lists),
+                    double(p.mostVectors) * kStreamsPairTime) *
             p.device.singleToDouble / 2;
 }
 
@@ -240,7 +286,35 @@ double ofRangeEstimates(const IvfKnnPlan& plan, const IvfKnnProblem& p) {
             pairs * (kScanTime + kInRange * (kFoundTime + kCandidateTime));
 }
 
+namespace {
+
+/// By the kernel of few queries a list, in one part, as it was timed.
+bool areFew(const IvfKnnPlan& plan, const IvfKnnProblem& p) {
+    const idx_t least = p.lists.coding == ListCoding::Float32
+            ? kLeastFewFloatRows
+            : kLeastFewRows;
+    return plan.room == 0 && plan.rowsAtATime == p.numQueries &&
+            p.numQueries >= least && p.numQueries <= kMostFewRows &&
+            takesIvfFewEstimates(p.lists, p.numQueries * p.nprobe);
+}
+
+double ofFewEstimates(const IvfKnnPlan& plan, const IvfKnnProblem& p) {
+    const FewTimes times = fewTimesOf(p.lists);
+    const double queries = double(p.numQueries);
+    return times.start +
+            probedShare(plan, p) * double(p.lists.numVectors) * p.lists.d *
+            times.component +
+            queries *
+            (p.nprobe * times.probe + double(p.mostVectors) * times.pair +
+             plan.candidates * times.candidate);
+}
+
+} // namespace
+
 double ofEstimates(const IvfKnnPlan& plan, const IvfKnnProblem& p) {
+    if (areFew(plan, p)) {
+        return ofFewEstimates(plan, p);
+    }
     const double queries = double(p.numQueries);
     const double pairs = queries * double(p.mostVectors);
     const double kept = queries * double(plan.stride);

@@ -47,6 +47,26 @@ TEST(IvfDirectPlan, FewDimensionsTakeMoreQueries) {
     }
 }
 
+TEST(IvfDirectPlan, ProductCodesTakeMoreQueriesWhereTheyHaveEstimates) {
+    for (int d : {128, 256}) {
+        const idx_t most = d == 128 ? 4096 : 256;
+        IvfKnnProblem p = someProblem();
+        p.device.singleToDouble = 2;
+        p.lists.coding = ListCoding::Product;
+        p.lists.layout = ListLayout::Rows;
+        p.lists.decoding.numParts = 32;
+        p.lists.d = d;
+        p.mostVectors = 1000;
+        const auto isThere = [&](idx_t queries) {
+            p.numQueries = queries;
+            return planIvfDirectWay(p, size_t(1) << 30, false, true)
+                    .has_value();
+        };
+        EXPECT_TRUE(isThere(most)) << d;
+        EXPECT_FALSE(isThere(most + 1)) << d;
+    }
+}
+
 TEST(IvfDirectPlan, QueriesOfATileDecodeAVectorOnce) {
     // What codes take beside float32, for a component of a pair; in rows, which
     // one kernel scans whatever the dimensions are.

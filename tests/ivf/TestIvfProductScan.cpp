@@ -131,6 +131,17 @@ TEST_F(IvfProductScan, QueriesOfAList) {
     }
 }
 
+/// More than finish at once; from some number on in smaller blocks.
+TEST_F(IvfProductScan, ManyQueries) {
+    for (idx_t q : {257, 1023, 1024, 4096}) {
+        KernelCase c = caseOf({32, 16}, uint32_t(q));
+        c.q = q;
+        c.lengths = unevenLengths(20, 100, c.seed);
+        c.nprobe = 3;
+        expectShared(c);
+    }
+}
+
 TEST_F(IvfProductScan, SmallFilters) {
     scansOf({48, 24}).filters({ListLayout::Rows});
 }

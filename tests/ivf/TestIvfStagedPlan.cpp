@@ -94,7 +94,6 @@ TEST(IvfStagedPlan, QueriesShareCodesWhereThatTookLess) {
           Cell{kScalar, 128, 1024, 8, 4, false},
           Cell{kScalar, 128, 1024, 8, 16, false},
           Cell{kScalar, 128, 1024, 8, 64, true},
-          Cell{kScalar, 128, 1024, 8, 256, true},
           Cell{kScalar, 128, 1024, 32, 4, false},
           Cell{kScalar, 128, 1024, 32, 16, true},
           Cell{kScalar, 128, 1024, 32, 64, true},

@@ -13,7 +13,7 @@ TEST(IvfWays, WhatDecodingCostsDecides) {
     // As the ways were measured, each forced:
     // docs/design/ivf_many_queries.md, "Expected times". Of codes, 10,240
     // queries and 8 lists: by arithmetic, since parts of lists set limits.
-    enum Way { Streams, All, Near };
+    enum Way { Direct, All, Near }; // Direct: or by streams
     struct Cell {
         ListCoding coding;
         int numParts;
@@ -26,28 +26,35 @@ TEST(IvfWays, WhatDecodingCostsDecides) {
     constexpr ListCoding kHalf = ListCoding::Float16;
     constexpr ListCoding kProduct = ListCoding::Product;
     for (const Cell& cell :
-         {Cell{ListCoding::Float32, 0, 1024, 8, 128, Streams},
+         {Cell{ListCoding::Float32, 0, 1024, 8, 128, Direct},
           Cell{ListCoding::Float32, 0, 1024, 8, 1024, All},
-          Cell{ListCoding::Float32, 0, 4096, 8, 1024, Streams},
+          Cell{ListCoding::Float32, 0, 4096, 8, 1024, All},
           Cell{ListCoding::Float32, 0, 4096, 32, 1024, All},
           Cell{ListCoding::Float32, 0, 1024, 8, 10240, Near},
           Cell{ListCoding::Float32, 0, 1024, 32, 10240, Near},
-          Cell{kScalar, 0, 1024, 8, 128, Streams},
+          Cell{kScalar, 0, 1024, 8, 128, All},
+          Cell{kScalar, 0, 1024, 8, 256, All},
           Cell{kScalar, 0, 1024, 32, 128, All},
           Cell{kScalar, 0, 1024, 8, 1024, All},
+          Cell{kScalar, 0, 4096, 2, 512, Direct},
+          Cell{kScalar, 0, 4096, 2, 2048, All},
+          Cell{kScalar, 0, 4096, 8, 512, All},
+          Cell{kScalar, 0, 4096, 8, 1024, All},
+          Cell{kScalar, 0, 4096, 32, 256, All},
           Cell{kScalar, 0, 4096, 32, 1024, All},
           Cell{kScalar, 0, 1024, 8, 10240, Near},
           Cell{kScalar, 0, 4096, 32, 10240, All},
           Cell{kScalar, 0, 1024, 32, 10240, Near},
-          Cell{kHalf, 0, 1024, 32, 64, Streams},
+          Cell{kHalf, 0, 1024, 32, 64, Direct},
           Cell{kHalf, 0, 1024, 32, 128, All},
           Cell{kHalf, 0, 1024, 128, 64, All},
-          Cell{kProduct, 32, 1024, 8, 1024, All},
-          Cell{kProduct, 32, 4096, 8, 1024, Streams},
-          Cell{kProduct, 64, 1024, 8, 128, Streams},
-          Cell{kProduct, 64, 1024, 8, 1024, All},
-          Cell{kProduct, 64, 4096, 8, 1024, Streams},
-          Cell{kProduct, 64, 4096, 32, 1024, All},
+          Cell{kProduct, 32, 1024, 8, 1024, Direct},
+          Cell{kProduct, 32, 4096, 8, 1024, Direct},
+          Cell{kProduct, 64, 1024, 8, 128, Direct},
+          Cell{kProduct, 64, 1024, 8, 1024, Direct},
+          Cell{kProduct, 64, 4096, 8, 4096, Direct},
+          Cell{kProduct, 64, 4096, 8, 1024, Direct},
+          Cell{kProduct, 64, 4096, 32, 1024, Direct},
           Cell{kProduct, 64, 1024, 8, 10240, Near},
           Cell{kProduct, 64, 1024, 32, 10240, Near}}) {
         IvfKnnProblem p = someProblem();
@@ -62,7 +69,7 @@ TEST(IvfWays, WhatDecodingCostsDecides) {
         p.longestList = p.lists.numVectors / cell.numLists * 5 / 4;
         p.mostVectors = p.longestList * cell.nprobe;
         const IvfKnnPlan plan = planIvfKnn(p, size_t(448) << 20);
-        const Way way = !plan.byEstimates() ? Streams
+        const Way way = !plan.byEstimates() ? Direct
                 : plan.room > 0             ? Near
                                             : All;
         EXPECT_EQ(way, cell.way)
