@@ -103,6 +103,17 @@ void launchScan(
                     params.search.lists, params.search.counts, bits, stream);
         }
     }
+    if constexpr (
+            kCoding == ListCoding::Float32 || kCoding == ListCoding::Scalar8) {
+        if (params.search.widths) {
+            IvfParams floors = params.search;
+            floors.stride /= kIvfFloorVectors;
+            launchIvfFewEstimates<kMetric, kCoding>(
+                    floors, device.multiprocessors, stream);
+            launchIvfFloorsFinish<kMetric, kCoding>(params, stream);
+            return;
+        }
+    }
     if (plan.shared ? areSharedByFours(lists) : areStaged(lists)) {
         const auto launch = plan.shared
                 ? launchIvfStagedSharedScan<kMetric, kCoding>
@@ -115,6 +126,12 @@ void launchScan(
     } else if (plan.shared) {
         launchIvfSharedScan<kMetric, kCoding>(
                 params, device.multiprocessors, stream);
+    } else if (hasIvfBookScan(
+                       lists,
+                       params.search.rows,
+                       int(params.search.nprobe),
+                       device)) {
+        launchIvfBookScan<kMetric>(params, device.multiprocessors, stream);
     } else {
         launchIvfDirectScan<kMetric, kCoding>(
                 params, device.multiprocessors, stream);
@@ -129,6 +146,9 @@ void setTiles(
     if (plan.byTables) {
         params.tileQueries = kIvfTableQueries;
         params.tileVectors = kIvfTableVectors;
+    } else if (hasFloors(plan, p)) {
+        params.tileQueries = kIvfFewQueries;
+        params.tileVectors = kIvfFewVectors;
     } else if (!hasEstimates(plan, p)) {
         params.tileQueries =
                 areSharedAlone(p.lists) ? kIvfAloneQueries : kIvfSharedQueries;
@@ -138,6 +158,16 @@ void setTiles(
         params.tileQueries = kIvfProductQueries;
         params.tileVectors = kIvfProductVectors;
     }
+}
+
+/// Of lower bounds that the scan writes.
+void setFloors(const IvfKnnProblem& p, IvfParams& search) {
+    constexpr size_t kPart = 16; // bytes
+    search.isLower = true;
+    search.boundVectors = kIvfFloorVectors;
+    search.bound = ivf_estimate::factorsOf(p.metric, p.lists.d);
+    search.wholeParts = p.lists.d * sizeof(float) % kPart == 0 &&
+            reinterpret_cast<uintptr_t>(p.queries) % kPart == 0;
 }
 
 bool canFindLists(const IvfKnnProblem& p) {
@@ -305,6 +335,9 @@ void runPart(
     search.lastProbe = search.nprobe;
     search.k = p.k;
     setTiles(plan, p, params);
+    if (hasFloors(plan, p)) {
+        setFloors(p, search);
+    }
     params.largest = isSimilarity(p.metric);
     params.outDistances = p.outDistances;
     params.outIds = p.outIds;
@@ -327,7 +360,7 @@ void runPart(
         select(plan, p, scratch, params, stream);
     } else if (params.bounds) {
         launchIvfBoundedFinish(params, stream);
-    } else {
+    } else if (!search.widths) { // of which the scan's launch has the finish
         launchIvfDirectFinish(params, stream);
     }
 }

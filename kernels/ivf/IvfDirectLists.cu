@@ -81,6 +81,27 @@ __global__ __launch_bounds__(kThreads) void centroidsKernel(
     }
 }
 
+/// Of lower bounds of fours of columns (IvfFloors.h): those behind the last
+/// vector of a list, which the scan does not write; and no width.
+__device__ __forceinline__ void beginFloors(
+        const IvfParams& search,
+        const IvfDirectLists::Tables& tables) {
+    constexpr uint32_t kFours = kListGroup / 4; // of a group
+    float* bounds = search.distances + int64_t(blockIdx.y) * (search.stride / 4);
+    for (uint32_t i = threadIdx.x; i < search.nprobe * kFours;
+         i += IvfDirectLists::kThreads) {
+        const uint32_t probe = i / kFours;
+        const uint32_t length = tables.lengths[probe];
+        const uint32_t four = length / kListGroup * kFours + i % kFours;
+        if (length % kListGroup != 0 && four * 4 >= length) {
+            bounds[tables.first[probe] * kFours + four] = NAN;
+        }
+    }
+    if (threadIdx.x == 0) {
+        search.widths[blockIdx.y] = 0;
+    }
+}
+
 /// A block a row, of which the last one to end sorts pairs; and some for the
 /// codebook.
 __global__ __launch_bounds__(IvfDirectLists::kThreads) void directListsKernel(
@@ -112,6 +133,12 @@ __global__ __launch_bounds__(IvfDirectLists::kThreads) void directListsKernel(
         IvfCodebook{shared.codebook, params, dims}.run(block);
         return;
     }
+    // What was there before the kernel of the centroids can be read while that
+    // runs.
+    if (params.centroids) {
+        IvfDirectLists::prefetch(
+                params.search.lists, blockIdx.y, params.search.rows);
+    }
     waitForPrevious();
     const IvfDirectLists::Tables tables(memory, params.search.nprobe);
     if (blockIdx.y == 0 && params.search.steps) {
@@ -127,6 +154,9 @@ __global__ __launch_bounds__(IvfDirectLists::kThreads) void directListsKernel(
             tables.first[params.search.nprobe] * kListGroup,
             0,
             1);
+    if (params.search.widths) {
+        beginFloors(params.search, tables);
+    }
     if (params.arrived) {
         __threadfence();
         __syncthreads();

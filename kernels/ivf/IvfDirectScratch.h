@@ -2,6 +2,7 @@
 
 #include "kernels/ivf/IvfBoundedScans.h"
 #include "kernels/ivf/IvfFilterBits.h"
+#include "kernels/ivf/IvfFloors.h"
 #include "kernels/ivf/IvfScratch.h"
 
 /// What a direct search has in scratch.
@@ -13,6 +14,12 @@ inline bool hasEstimates(const IvfDirectPlan& plan, const IvfKnnProblem& p) {
     return plan.byTables ||
             (plan.shared && p.k <= kMostFinishedK &&
              hasIvfProductScan(p.lists, p.device));
+}
+
+/// Whether a search writes lower bounds of keys, of which the finish makes keys.
+inline bool hasFloors(const IvfDirectPlan& plan, const IvfKnnProblem& p) {
+    return plan.shared && !plan.byTables &&
+            hasIvfFloors(p.lists, p.numQueries, p.k);
 }
 
 /// Of queries that share lists the bits of a test are made before the scan.
@@ -69,6 +76,11 @@ struct DirectScratch {
         } else {
             params.keys = slices.take<uint32_t>(columns);
             params.least = slices.take<uint32_t>(columns / kIvfGroup);
+        }
+        if (hasFloors(plan, p)) {
+            search.distances =
+                    slices.take<float>(columns / kIvfFloorVectors);
+            search.widths = slices.take<uint32_t>(rows);
         }
         if (plan.byTables) {
             params.bounds = slices.take<uint32_t>(2 * rows);
