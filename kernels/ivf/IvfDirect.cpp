@@ -103,6 +103,21 @@ void launchScan(
                     params.search.lists, params.search.counts, bits, stream);
         }
     }
+    if constexpr (kCoding == ListCoding::Scalar8) {
+        if (!plan.shared && params.bounds) {
+            if (!params.centroids) {
+                BITS_CUDA_CHECK(cudaMemsetAsync(
+                        params.bounds,
+                        0,
+                        2 * params.search.rows * sizeof(uint32_t),
+                        stream));
+            }
+            launchIvfCodeFloors<kMetric>(
+                    params, device.multiprocessors, stream);
+            launchIvfFloorsFinish<kMetric, kCoding>(params, stream);
+            return;
+        }
+    }
     if constexpr (
             kCoding == ListCoding::Float32 || kCoding == ListCoding::Scalar8) {
         if (params.search.widths) {
@@ -358,9 +373,11 @@ void runPart(
     });
     if (plan.selects) {
         select(plan, p, scratch, params, stream);
+    } else if (hasFloors(plan, p) || hasCodeFloors(plan, p)) {
+        // The launch of the scan has the finish.
     } else if (params.bounds) {
         launchIvfBoundedFinish(params, stream);
-    } else if (!search.widths) { // of which the scan's launch has the finish
+    } else {
         launchIvfDirectFinish(params, stream);
     }
 }

@@ -37,6 +37,9 @@ __global__ __launch_bounds__(kThreads) void centroidsKernel(
         threadIdx.x == 0) {
         *params.arrived = 0;
     }
+    if (params.bounds && blockIdx.x == 0 && threadIdx.x < 2) {
+        params.bounds[2 * blockIdx.y + threadIdx.x] = 0;
+    }
     const IvfParams& search = params.search;
     const int d = search.d;
     const uint32_t numLists = uint32_t(search.lists.numLists);

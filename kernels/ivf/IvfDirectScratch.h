@@ -22,6 +22,11 @@ inline bool hasFloors(const IvfDirectPlan& plan, const IvfKnnProblem& p) {
             hasIvfFloors(p.lists, p.numQueries, p.k);
 }
 
+/// The same of estimates, of queries by themselves.
+inline bool hasCodeFloors(const IvfDirectPlan& plan, const IvfKnnProblem& p) {
+    return !plan.shared && hasIvfCodeFloors(p.lists, p.numQueries, p.k);
+}
+
 /// Of queries that share lists the bits of a test are made before the scan.
 inline bool makesBits(const IvfDirectPlan& plan, const IvfKnnProblem& p) {
     return plan.shared && p.lists.idTest.isThere();
@@ -81,6 +86,12 @@ struct DirectScratch {
             search.distances =
                     slices.take<float>(columns / kIvfFloorVectors);
             search.widths = slices.take<uint32_t>(rows);
+        } else if (hasCodeFloors(plan, p)) {
+            search.distances =
+                    slices.take<float>(columns / kIvfFloorVectors);
+            params.bounds = slices.take<uint32_t>(2 * rows);
+            search.starts = slices.take<float>(size_t(p.lists.d));
+            search.steps = slices.take<float>(size_t(p.lists.d));
         }
         if (plan.byTables) {
             params.bounds = slices.take<uint32_t>(2 * rows);

@@ -6,9 +6,11 @@
 
 #include "kernels/common/DependentLaunch.h"
 #include "kernels/common/DynamicShared.h"
+#include "kernels/ivf/IvfCodeBound.h"
 #include "kernels/ivf/IvfDirectFinish.cuh"
 #include "kernels/ivf/IvfDirectSums.cuh"
 #include "kernels/ivf/IvfFloors.h"
+#include "kernels/ivf/IvfIdTest.cuh"
 #include "kernels/knn/certified/JoinSlots.cuh"
 
 namespace faiss_bits {
@@ -58,10 +60,18 @@ struct IvfFloorsFinish {
     }
 
    private:
-    /// Of a key that the lower bounds of k vectors are not above.
+    /// Of a key that the lower bounds or estimates of k vectors are not above.
     __device__ __forceinline__ uint32_t limitOf(uint32_t key) const {
-        const float width = __uint_as_float(params.search.widths[row]);
-        const float limit = __fadd_ru(keyValue(key), width);
+        float limit = 0;
+        if (params.bounds) {
+            limit = __double2float_ru(ivf_code::limitOf<kMetric>(
+                    double(keyValue(key)),
+                    __uint_as_float(params.bounds[2 * row]),
+                    params.search.d));
+        } else {
+            const float width = __uint_as_float(params.search.widths[row]);
+            limit = __fadd_ru(keyValue(key), width);
+        }
         // No number: some vector has no bound.
         return limit == limit ? min(orderedKey(limit), kEvery) : kEvery;
     }
@@ -151,8 +161,13 @@ struct IvfFloorsFinish {
         scored.list = shared.finish.lists[probe];
         scored.vector = column - shared.finish.first[probe];
         const uint32_t length = listLength(search.lists, scored.list);
-        const bool isThere = scored.vector < length &&
+        bool isThere = scored.vector < length &&
                 isSelected(search.lists, scored.list, scored.vector);
+        if (isThere && search.lists.idTest.kind != ListIdTest::Kind::None) {
+            isThere = passesIdTest(
+                    search.lists.idTest,
+                    listId(search.lists, scored.list, scored.vector));
+        }
         TilePlace place = {};
         place.first = min(scored.vector, length - 1);
         place.last = length;

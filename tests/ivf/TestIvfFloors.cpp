@@ -1,5 +1,5 @@
-/// Direct searches of queries that share lists, by lower bounds of fours of
-/// vectors (kernels/ivf/IvfFloors.h).
+/// Direct searches by lower bounds or estimates of fours of vectors
+/// (kernels/ivf/IvfFloors.h), of queries that share lists and by themselves.
 
 #include "kernels/ivf/IvfFloors.h"
 #include "tests/ivf/SharedCodeScans.h"
@@ -45,6 +45,12 @@ void expectShared(const KernelCase& c) {
     lists.expectExact(lists.run(plan, p));
     // Whatever the scratch holds.
     lists.expectExact(lists.run(plan, p, 0));
+    if (hasIvfCodeFloors(p.lists, c.q, c.k)) {
+        const IvfKnnPlan alone = planOf(p, false, false);
+        ASSERT_TRUE(alone.direct) << c;
+        lists.expectExact(lists.run(alone, p));
+        lists.expectExact(lists.run(alone, p, 0));
+    }
 }
 
 class IvfFloors : public GpuTest, public testing::WithParamInterface<Kind> {
