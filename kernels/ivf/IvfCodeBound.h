@@ -5,9 +5,9 @@
 #include "kernels/common/Types.h"
 #include "kernels/ivf/IvfEstimateBound.h"
 
-/// How far the estimate of a pair's key, L2 or minus the inner product, by
-/// codes of 8 bits in float32 (IvfCodeFloors.cuh) may be from the canonical
-/// one.
+/// How far the estimate of a pair's key, L2 or minus the inner product, of
+/// float32 or of codes of 8 bits, in float32 (IvfCodeFloors.cuh) may be from the
+/// canonical one.
 ///
 /// Notation: u = 2^-24. Of a component n is the code, s the step, a the start,
 /// c the centroid's (0 without one) and q the query's; the vector's is
@@ -36,9 +36,14 @@
 /// the sum S of all 2 M |q|. So e = 2 (d + 32) u S + kLeast, and what is as
 /// near as k vectors of estimates up to t has one up to t + 2 e.
 ///
+/// **Float32 lists.** L2: a difference is off by u of itself, so that h is 0 and
+/// e has room for it. Inner product: each term is off by u of itself as it is
+/// added up, so that S is the sum of all |x q|, the greatest of any vector.
+///
 /// A query has one bound, the greatest of its lists'. Sums for it are of
 /// float32, off by less than 2^-10 of themselves, which it is enlarged by. What
-/// is not finite has no bound: it is infinite or no number.
+/// is not finite has no bound: it is infinite or no number. A vector whose
+/// estimate is not finite is among those that get keys, and sets no limit.
 namespace faiss_bits::ivf_code {
 
 /// 128, whose second byte can take a code.
@@ -99,6 +104,19 @@ add(float& sum, float code, float factor, float term) {
         sum = __fmaf_rn(t, t, sum);
     } else {
         sum = __fmaf_rn(code - 128.0f, factor, sum);
+    }
+}
+
+/// Likewise of float32; and to the size, of inner products.
+template <Metric kMetric>
+__device__ __forceinline__ void
+addFloat(float& sum, float& size, float x, float q) {
+    if constexpr (kMetric == Metric::L2) {
+        const float t = x - q;
+        sum = __fmaf_rn(t, t, sum);
+    } else {
+        sum = __fmaf_rn(x, q, sum);
+        size = __fmaf_rn(fabsf(x), fabsf(q), size);
     }
 }
 #endif

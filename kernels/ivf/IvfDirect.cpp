@@ -103,7 +103,8 @@ void launchScan(
                     params.search.lists, params.search.counts, bits, stream);
         }
     }
-    if constexpr (kCoding == ListCoding::Scalar8) {
+    if constexpr (
+            kCoding == ListCoding::Float32 || kCoding == ListCoding::Scalar8) {
         if (!plan.shared && params.bounds) {
             if (!params.centroids) {
                 BITS_CUDA_CHECK(cudaMemsetAsync(
@@ -112,19 +113,8 @@ void launchScan(
                         2 * params.search.rows * sizeof(uint32_t),
                         stream));
             }
-            launchIvfCodeFloors<kMetric>(
+            launchIvfCodeFloors<kMetric, kCoding>(
                     params, device.multiprocessors, stream);
-            launchIvfFloorsFinish<kMetric, kCoding>(params, stream);
-            return;
-        }
-    }
-    if constexpr (
-            kCoding == ListCoding::Float32 || kCoding == ListCoding::Scalar8) {
-        if (params.search.widths) {
-            IvfParams floors = params.search;
-            floors.stride /= kIvfFloorVectors;
-            launchIvfFewEstimates<kMetric, kCoding>(
-                    floors, device.multiprocessors, stream);
             launchIvfFloorsFinish<kMetric, kCoding>(params, stream);
             return;
         }
@@ -161,9 +151,6 @@ void setTiles(
     if (plan.byTables) {
         params.tileQueries = kIvfTableQueries;
         params.tileVectors = kIvfTableVectors;
-    } else if (hasFloors(plan, p)) {
-        params.tileQueries = kIvfFewQueries;
-        params.tileVectors = kIvfFewVectors;
     } else if (!hasEstimates(plan, p)) {
         params.tileQueries =
                 areSharedAlone(p.lists) ? kIvfAloneQueries : kIvfSharedQueries;
@@ -173,16 +160,6 @@ void setTiles(
         params.tileQueries = kIvfProductQueries;
         params.tileVectors = kIvfProductVectors;
     }
-}
-
-/// Of lower bounds that the scan writes.
-void setFloors(const IvfKnnProblem& p, IvfParams& search) {
-    constexpr size_t kPart = 16; // bytes
-    search.isLower = true;
-    search.boundVectors = kIvfFloorVectors;
-    search.bound = ivf_estimate::factorsOf(p.metric, p.lists.d);
-    search.wholeParts = p.lists.d * sizeof(float) % kPart == 0 &&
-            reinterpret_cast<uintptr_t>(p.queries) % kPart == 0;
 }
 
 bool canFindLists(const IvfKnnProblem& p) {
@@ -350,9 +327,6 @@ void runPart(
     search.lastProbe = search.nprobe;
     search.k = p.k;
     setTiles(plan, p, params);
-    if (hasFloors(plan, p)) {
-        setFloors(p, search);
-    }
     params.largest = isSimilarity(p.metric);
     params.outDistances = p.outDistances;
     params.outIds = p.outIds;
@@ -373,7 +347,7 @@ void runPart(
     });
     if (plan.selects) {
         select(plan, p, scratch, params, stream);
-    } else if (hasFloors(plan, p) || hasCodeFloors(plan, p)) {
+    } else if (hasCodeFloors(plan, p)) {
         // The launch of the scan has the finish.
     } else if (params.bounds) {
         launchIvfBoundedFinish(params, stream);

@@ -16,13 +16,7 @@ inline bool hasEstimates(const IvfDirectPlan& plan, const IvfKnnProblem& p) {
              hasIvfProductScan(p.lists, p.device));
 }
 
-/// Whether a search writes lower bounds of keys, of which the finish makes keys.
-inline bool hasFloors(const IvfDirectPlan& plan, const IvfKnnProblem& p) {
-    return plan.shared && !plan.byTables &&
-            hasIvfFloors(p.lists, p.numQueries, p.k);
-}
-
-/// The same of estimates, of queries by themselves.
+/// The same of queries by themselves, in float32.
 inline bool hasCodeFloors(const IvfDirectPlan& plan, const IvfKnnProblem& p) {
     return !plan.shared && hasIvfCodeFloors(p.lists, p.numQueries, p.k);
 }
@@ -82,16 +76,14 @@ struct DirectScratch {
             params.keys = slices.take<uint32_t>(columns);
             params.least = slices.take<uint32_t>(columns / kIvfGroup);
         }
-        if (hasFloors(plan, p)) {
-            search.distances =
-                    slices.take<float>(columns / kIvfFloorVectors);
-            search.widths = slices.take<uint32_t>(rows);
-        } else if (hasCodeFloors(plan, p)) {
+        if (hasCodeFloors(plan, p)) {
             search.distances =
                     slices.take<float>(columns / kIvfFloorVectors);
             params.bounds = slices.take<uint32_t>(2 * rows);
-            search.starts = slices.take<float>(size_t(p.lists.d));
-            search.steps = slices.take<float>(size_t(p.lists.d));
+            if (isScalar(p.lists.coding)) {
+                search.starts = slices.take<float>(size_t(p.lists.d));
+                search.steps = slices.take<float>(size_t(p.lists.d));
+            }
         }
         if (plan.byTables) {
             params.bounds = slices.take<uint32_t>(2 * rows);

@@ -1,8 +1,10 @@
 #include <algorithm>
 #include <cmath>
+#include <optional>
 
 #include "kernels/ivf/IvfBoundedScans.h"
 #include "kernels/ivf/IvfDirectParams.h"
+#include "kernels/ivf/IvfFloors.h"
 #include "kernels/ivf/IvfStagedParams.h"
 #include "kernels/ivf/IvfTimes.h"
 #include "kernels/ivf/ListCodes.h"
@@ -72,6 +74,16 @@ constexpr double kTableEntryTime = 1.25e-12;
 constexpr double kTableFinishTime = 36e-9;
 constexpr double kTableScoreTime = 2e-12;
 constexpr int kH100Multiprocessors = 132;
+
+// Of queries by themselves: of product codes with the codebook in shared memory
+// (IvfBookScan.cuh) a component, and a look-up beside that; of estimates in
+// float32 (IvfCodeFloors.cuh) a component of codes, and bytes a second of
+// float32 lists. Fitted to 1 to 32 queries of 8 to 128 of 1,024 and 4,096 lists
+// of 2^20 x 128 (H200, docs/design/ivf_few_queries.md).
+constexpr double kBookTime = 0.59e-12;
+constexpr double kBookLookUpTime = 0.4e-12;
+constexpr double kFloorCodeTime = 0.42e-12;
+constexpr double kFloorSpeed = 3.3e12;
 
 /// Seconds for a component that a direct search reads. Of codes that do not
 /// come through shared memory: fitted to six times of eight bits (H200), within
@@ -175,6 +187,24 @@ double directDims(const IvfDirectPlan& plan, const IvfLists& lists) {
     return lists.d - part + std::min(kPartOfStep * part, kMostOfPart);
 }
 
+/// Beside what starts a direct search of queries by themselves, of product
+/// codes with the codebook in shared memory, or by estimates in float32.
+std::optional<double> ofQueriesAlone(const IvfKnnProblem& p) {
+    const double components =
+            double(p.numQueries) * double(p.mostVectors) * p.lists.d;
+    if (hasIvfBookScan(p.lists, p.numQueries, p.nprobe, p.device)) {
+        return components *
+                (kBookTime +
+                 kBookLookUpTime * p.lists.decoding.numParts / p.lists.d);
+    }
+    if (hasIvfCodeFloors(p.lists, p.numQueries, p.k)) {
+        return p.lists.coding == ListCoding::Float32
+                ? components * double(sizeof(float)) / kFloorSpeed
+                : components * kFloorCodeTime;
+    }
+    return {};
+}
+
 /// Of interleaved codes, whose queries by themselves test the ids.
 double ofIdTests(const IvfDirectPlan& plan, const IvfKnnProblem& p) {
     return !plan.shared && areStaged(p.lists) && p.lists.idTest.isThere()
@@ -213,6 +243,11 @@ double ofDirect(const IvfDirectPlan& plan, const IvfKnnProblem& p) {
             (plan.selects ? kSelectionTime : 0);
     if (plan.byTables) {
         return start + ofTableScan(plan, p);
+    }
+    if (!plan.shared) {
+        if (const auto alone = ofQueriesAlone(p)) {
+            return start + ofIdTests(plan, p) + *alone;
+        }
     }
     if (plan.shared && p.lists.coding == ListCoding::Product) {
         return start + ofProductScan(p);

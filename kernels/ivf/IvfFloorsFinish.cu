@@ -1,8 +1,8 @@
-// The k nearest of a direct search, of lower bounds of the keys of fours of
+// The k nearest of a direct search, of estimates of the keys of fours of
 // columns: the vectors of what may be among them get canonical keys, and these
 // are sorted.
 //
-// Bound by: the wait for memory, some five times one after another.
+// Bound by: the wait for memory, some seven times one after another.
 
 #include "kernels/common/DependentLaunch.h"
 #include "kernels/common/DynamicShared.h"
@@ -18,7 +18,7 @@ namespace faiss_bits {
 namespace {
 
 constexpr int kThreads = 512;
-constexpr int kOfFour = kIvfFloorVectors; // vectors of a bound
+constexpr int kOfFour = kIvfFloorVectors; // vectors of an estimate
 
 template <Metric kMetric, class Vectors, int kRoom>
 struct IvfFloorsFinish {
@@ -34,6 +34,8 @@ struct IvfFloorsFinish {
     struct SharedStorage {
         typename Finish::SharedStorage finish;
         double query[kMostPadded];
+        uint32_t numFours;
+        uint32_t numLimiting; // groups that were found and set a limit
     };
 
     SharedStorage& shared;
@@ -49,8 +51,11 @@ struct IvfFloorsFinish {
         for (int c = threadIdx.x; c < kMostPadded; c += kThreads) {
             shared.query[c] = c < params.search.d ? double(from[c]) : 0.0;
         }
-        const uint32_t limit = findFours(total * (kListGroup / kOfFour), k);
-        if (shared.finish.numGroups > kMostFours) {
+        const uint32_t limit = findGroups(total, k);
+        if (shared.finish.numGroups <= kRoom) {
+            findFours(limit);
+        }
+        if (shared.finish.numGroups > kRoom || shared.numFours > kMostFours) {
             scoreAll(shared, params, row, total, limit);
             finish.run();
         } else {
@@ -60,71 +65,62 @@ struct IvfFloorsFinish {
     }
 
    private:
-    /// Of a key that the lower bounds or estimates of k vectors are not above.
+    /// Of a key that the estimates of k vectors are not above.
     __device__ __forceinline__ uint32_t limitOf(uint32_t key) const {
-        float limit = 0;
-        if (params.bounds) {
-            limit = __double2float_ru(ivf_code::limitOf<kMetric>(
-                    double(keyValue(key)),
-                    __uint_as_float(params.bounds[2 * row]),
-                    params.search.d));
-        } else {
-            const float width = __uint_as_float(params.search.widths[row]);
-            limit = __fadd_ru(keyValue(key), width);
-        }
-        // No number: some vector has no bound.
+        const float limit = __double2float_ru(ivf_code::limitOf<kMetric>(
+                double(keyValue(key)),
+                __uint_as_float(params.bounds[2 * row]),
+                params.search.d));
+        // No number: some list has no bound.
         return limit == limit ? min(orderedKey(limit), kEvery) : kEvery;
     }
 
-    __device__ __forceinline__ const float4 * bounds() const {
-        return reinterpret_cast<const float4*>(
-                params.search.distances +
-                int64_t(row) * (params.search.stride / kOfFour));
+    __device__ __forceinline__ const float* estimates() const {
+        return params.search.distances +
+                int64_t(row) * (params.search.stride / kOfFour);
     }
 
-    /// Fours that have all keys up to a limit, which k vectors are not above;
-    /// of more than there is room for some. The block is in step then.
+    /// Groups of 32 columns that have all keys up to a limit, which k vectors
+    /// are not above; of more than there is room for some. The block is in step
+    /// then. What has no estimate sets no limit, and is within any.
     __device__ __forceinline__ uint32_t
-    findFours(uint32_t total, uint32_t k) const {
+    findGroups(uint32_t total, uint32_t k) const {
         auto& found = shared.finish;
-        constexpr int kOfThread = 5;
+        constexpr int kOfThread = 4;
         constexpr uint32_t kAtOnce = kThreads * kOfThread;
-        const uint32_t reads = total / 4;
-        float4 some[kOfThread];
+        const uint32_t* least = params.least +
+                int64_t(row) * (params.search.stride / kListGroup);
+        uint32_t some[kOfThread];
         const auto load = [&](uint32_t at) {
 #pragma unroll
             for (int i = 0; i < kOfThread; ++i) {
-                const uint32_t read = at + i * kThreads;
-                some[i] = read < reads ? bounds()[read]
-                                       : float4{NAN, NAN, NAN, NAN};
+                const uint32_t from = at + i * kThreads;
+                some[i] = from < total ? least[from] : kNanKey;
             }
         };
         // Those of a thread stay in registers, unless there are more.
-        const bool areFew = reads <= kAtOnce;
+        const bool areFew = total <= kAtOnce;
         load(threadIdx.x);
-        const auto forEach = [&](auto take) {
-            for (uint32_t at = threadIdx.x; at < reads; at += kAtOnce) {
+        const auto forEachFrom = [&](uint32_t lowest, auto take) {
+            for (uint32_t at = threadIdx.x; at < total; at += kAtOnce) {
                 if (!areFew) {
                     load(at);
                 }
 #pragma unroll
                 for (int i = 0; i < kOfThread; ++i) {
-                    const float values[] = {
-                            some[i].x, some[i].y, some[i].z, some[i].w};
-#pragma unroll
-                    for (int j = 0; j < 4; ++j) {
-                        if (values[j] == values[j]) {
-                            take(makeEntry(
-                                    orderedKey(values[j]),
-                                    (at + i * kThreads) * 4 + j));
-                        }
+                    if (some[i] >= lowest && some[i] != kNanKey) {
+                        take(makeEntry(some[i], at + i * kThreads));
                     }
                 }
             }
         };
+        const uint32_t lowest = orderedKey(-FLT_MAX);
+        const auto forEach = [&](auto take) { forEachFrom(lowest, take); };
         if (threadIdx.x == 0) {
             found.numGroups = 0;
             found.count = 0;
+            shared.numFours = 0;
+            shared.numLimiting = 0;
         }
         __syncthreads();
         uint32_t limit = kEvery;
@@ -133,16 +129,51 @@ struct IvfFloorsFinish {
                     typename Finish::Narrow{found.narrow}.limit(
                             forEach, k, k + k / 8 + 8)));
         }
-        forEach([&](uint64_t entry) {
-            if (entryKey(entry) <= limit) {
-                const uint32_t to = atomicAdd(&found.numGroups, 1u);
+        const auto collect = [&] {
+            forEachFrom(0, [&](uint64_t entry) {
+                if (entryKey(entry) <= limit) {
+                    if (entryKey(entry) >= lowest) {
+                        atomicAdd(&shared.numLimiting, 1u);
+                    }
+                    const uint32_t to = atomicAdd(&found.numGroups, 1u);
+                    if (to < kRoom) {
+                        found.groups[to] = entryColumn(entry);
+                    }
+                }
+            });
+            __syncthreads();
+        };
+        collect();
+        // Fewer than k set a limit, and none is above the greatest of them.
+        if (shared.numLimiting < k && limit != kEvery) {
+            __syncthreads(); // all have read the number
+            if (threadIdx.x == 0) {
+                found.numGroups = 0;
+            }
+            __syncthreads();
+            limit = kEvery;
+            collect();
+        }
+        return limit;
+    }
+
+    /// Of the groups that were found; of more than there is room for some. The
+    /// block is in step then.
+    __device__ __forceinline__ void findFours(uint32_t limit) const {
+        auto& found = shared.finish;
+        constexpr uint32_t kFours = kListGroup / kOfFour; // of a group
+        const uint32_t count = found.numGroups * kFours;
+        for (uint32_t i = threadIdx.x; i < count; i += kThreads) {
+            const uint32_t four = found.groups[i / kFours] * kFours + i % kFours;
+            const float value = estimates()[four];
+            if (value >= -INFINITY && orderedKey(value) <= limit) {
+                const uint32_t to = atomicAdd(&shared.numFours, 1u);
                 if (to < kMostFours) {
-                    found.groups[to] = entryColumn(entry);
+                    found.columns[to] = four;
                 }
             }
-        });
+        }
         __syncthreads();
-        return limit;
     }
 
     struct Scored {
@@ -193,12 +224,12 @@ struct IvfFloorsFinish {
     __device__ __forceinline__ void score(uint32_t limit) const {
         auto& found = shared.finish;
         constexpr uint32_t kAtOnce = kThreads / kPairLanes;
-        const uint32_t count = found.numGroups * kOfFour;
+        const uint32_t count = shared.numFours * kOfFour;
         for (uint32_t first = 0; first < count; first += kAtOnce) {
             const uint32_t i = first + threadIdx.x / kPairLanes;
             const bool isOne = i < count;
             const Scored scored = keyOf(
-                    found.groups[isOne ? i / kOfFour : 0] * kOfFour +
+                    found.columns[isOne ? i / kOfFour : 0] * kOfFour +
                     (isOne ? i % kOfFour : 0));
             if (isOne && threadIdx.x % kPairLanes == 0 &&
                 scored.key <= limit) { // NaN is not
@@ -222,15 +253,15 @@ struct IvfFloorsFinish {
         const IvfFloorsFinish self{shared, params, row};
         const IvfParams& search = params.search;
         const uint32_t lane = threadIdx.x % kWarpSize;
-        const float* bounds = reinterpret_cast<const float*>(self.bounds());
+        const float* estimates = self.estimates();
         for (uint32_t g = threadIdx.x / kWarpSize; g < total;
              g += kThreads / kWarpSize) {
             uint32_t least = kNanKey;
             for (uint32_t v = 0; v < kListGroup; v += kOfFour) {
                 const uint32_t column = g * kListGroup + v;
-                const float bound = bounds[column / kOfFour];
+                const float estimate = estimates[column / kOfFour];
                 uint32_t key = kNanKey;
-                if (bound == bound && orderedKey(bound) <= limit) {
+                if (estimate >= -INFINITY && orderedKey(estimate) <= limit) {
                     key = self.keyOf(column + lane / kPairLanes).key;
                 }
                 if (lane % kPairLanes == 0) {
@@ -271,9 +302,9 @@ __global__ __launch_bounds__(kThreads) void floorsFinishKernel(
 
 template <Metric kMetric, ListCoding kCoding>
 void launchIvfFloorsFinish(const IvfDirectParams& params, cudaStream_t stream) {
-    const auto of = [&]<ListLayout kLayout, int kRoom>() {
-        using Vectors =
-                typename VectorsOfLists<kCoding>::template ListOf<kLayout>;
+    const auto of = [&]<int kRoom>() {
+        using Vectors = typename VectorsOfLists<kCoding>::template ListOf<
+                ListLayout::Interleaved>;
         using Storage =
                 typename IvfFloorsFinish<kMetric, Vectors, kRoom>::SharedStorage;
         const auto kernel = floorsFinishKernel<kMetric, Vectors, kRoom>;
@@ -285,15 +316,9 @@ void launchIvfFloorsFinish(const IvfDirectParams& params, cudaStream_t stream) {
                 stream,
                 params);
     };
-    const auto ofLayout = [&]<ListLayout kLayout>() {
-        constexpr int kFew = 32;
-        params.search.k <= kFew
-                ? of.template operator()<kLayout, 512>()
-                : of.template operator()<kLayout, 16 * kMostFinishedK>();
-    };
-    params.search.lists.layout == ListLayout::Rows
-            ? ofLayout.template operator()<ListLayout::Rows>()
-            : ofLayout.template operator()<ListLayout::Interleaved>();
+    constexpr int kFew = 32;
+    params.search.k <= kFew ? of.template operator()<512>()
+                            : of.template operator()<16 * kMostFinishedK>();
 }
 
 template void launchIvfFloorsFinish<Metric::L2, ListCoding::Float32>(
