@@ -58,12 +58,21 @@ struct IvfBookScan {
                 gridDim.x);
         const uint32_t begin = uint32_t(total * blockIdx.x / gridDim.x);
         const uint32_t end = uint32_t(total * (blockIdx.x + 1) / gridDim.x);
+        uint32_t at = begin + threadIdx.x / kWarpSize;
         uint32_t probe = 0;
-        for (uint32_t at = begin + threadIdx.x / kWarpSize; at < end;
-             at += kWarps) {
-            while (at >= lists.first[probe + 1]) {
-                ++probe;
+        uint32_t next = 0; // probe of the group after
+        const auto ask = [&](uint32_t group) {
+            if (group < end) {
+                while (group >= lists.first[next + 1]) {
+                    ++next;
+                }
+                prefetch(group, next);
             }
+        };
+        ask(at);
+        for (; at < end; at += kWarps) {
+            probe = next;
+            ask(at + kWarps);
             runGroup(at, probe);
         }
     }
@@ -71,6 +80,22 @@ struct IvfBookScan {
    private:
     /// Codes of a step, of the vectors of a lane.
     using Codes = uint32_t[kVectors][kWords];
+
+    /// Asks for the codes of 32 columns, which come in two turns.
+    __device__ __forceinline__ void prefetch(uint32_t at, uint32_t probe)
+            const {
+        constexpr uint32_t kLine = 128;
+        const uint32_t parts = uint32_t(params.search.d) / kPartDims;
+        const uint32_t first = (at - lists.first[probe]) * kListGroup;
+        const uint32_t there = min(lists.lengths[probe] - first, kListGroup);
+        const auto* from = static_cast<const uint8_t*>(lists.vectors[probe]) +
+                int64_t(first) * parts;
+        for (uint32_t byte = threadIdx.x % kWarpSize * kLine;
+             byte < there * parts;
+             byte += kWarpSize * kLine) {
+            asm volatile("prefetch.global.L2 [%0];" ::"l"(from + byte));
+        }
+    }
 
     /// 32 columns, of a probe.
     __device__ __forceinline__ void runGroup(uint32_t at, uint32_t probe)

@@ -76,7 +76,7 @@ struct IvfCodeFloors {
     using Lists = IvfDirectLists;
     static constexpr int kThreads = kIvfDirectThreads;
     static constexpr int kWarps = kThreads / kWarpSize;
-    static constexpr int kBlocks = 3; // of a multiprocessor
+    static constexpr int kBlocks = kHasCodes ? 3 : 2; // of a multiprocessor
     static constexpr int kOfFour = kIvfFloorVectors;
     static constexpr int kFours = kListGroup / kOfFour; // of a group
     static constexpr int kTogether = kWarpSize / kFours; // components of a load
