@@ -7,7 +7,7 @@ set(instances "")
 foreach(metric L2 InnerProduct)
   add_instance("kernels/ivf/IvfBoundedLaunch.cuh" "ivf_bounded_${metric}"
     "launchIvfProductScan<Metric::${metric}>(const IvfDirectParams&, int, cudaStream_t)")
-  add_instance("kernels/ivf/IvfBookScan.cuh" "ivf_book_${metric}"
+  add_instance("kernels/ivf/IvfBookLaunch.cuh" "ivf_book_${metric}"
     "launchIvfBookScan<Metric::${metric}>(const IvfDirectParams&, int, cudaStream_t)")
   add_instance("kernels/ivf/IvfCodeFloors.cuh" "ivf_code_floors_${metric}"
     "launchIvfCodeFloors<Metric::${metric}, ListCoding::Float32>(const IvfDirectParams&, int, cudaStream_t)"

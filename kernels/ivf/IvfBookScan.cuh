@@ -268,6 +268,25 @@ struct IvfBookScan {
     }
 };
 
+/// The codebook to shared memory, by a block.
+__device__ __forceinline__ void beginBookCopy(
+        const IvfParams& search,
+        float* book) {
+    constexpr int kChunk = 16; // bytes
+    const auto* from =
+            reinterpret_cast<const uint8_t*>(search.lists.decoding.codebook);
+    const auto to = uint32_t(__cvta_generic_to_shared(book));
+    const int chunks =
+            search.d * kIvfCodebookRows * int(sizeof(float)) / kChunk;
+#pragma unroll 4
+    for (int i = int(threadIdx.x); i < chunks; i += kIvfBookThreads) {
+        asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(
+                             to + i * kChunk),
+                     "l"(from + i * kChunk)
+                     : "memory");
+    }
+}
+
 /// Blocks of a query (x) and queries (y).
 template <Metric kMetric, int kPartDims>
 __global__ __launch_bounds__(kIvfBookThreads, 1) void ivfBookScanKernel(
@@ -287,18 +306,7 @@ __global__ __launch_bounds__(kIvfBookThreads, 1) void ivfBookScanKernel(
         waitForPrevious();
     }
     allowNext();
-    constexpr int kChunk = 16;
-    const auto* from = reinterpret_cast<const uint8_t*>(
-            search.lists.decoding.codebook);
-    const auto to = uint32_t(__cvta_generic_to_shared(book));
-    const int chunks = search.d * kIvfCodebookRows * int(sizeof(float)) / kChunk;
-#pragma unroll 4
-    for (int i = int(threadIdx.x); i < chunks; i += kIvfBookThreads) {
-        asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(
-                             to + i * kChunk),
-                     "l"(from + i * kChunk)
-                     : "memory");
-    }
+    beginBookCopy(search, book);
     const uint32_t row = blockIdx.y;
     for (int c = threadIdx.x; c < search.d; c += kIvfBookThreads) {
         query[c] = double(search.queries[int64_t(row) * search.d + c]);
@@ -314,47 +322,6 @@ __global__ __launch_bounds__(kIvfBookThreads, 1) void ivfBookScanKernel(
     asm volatile("cp.async.wait_all;" ::: "memory");
     __syncthreads();
     Scan{lists, params, book, query, row}.run();
-}
-
-template <Metric kMetric>
-void launchIvfBookScan(
-        const IvfDirectParams& params,
-        int multiprocessors,
-        cudaStream_t stream) {
-    const IvfLists& lists = params.search.lists;
-    const auto of = [&]<int kPartDims>() {
-        const auto kernel = ivfBookScanKernel<kMetric, kPartDims>;
-        using Storage =
-                typename IvfBookScan<kMetric, kPartDims>::Lists::SharedStorage;
-        static_assert(
-                sizeof(Storage) <= kIvfBookListBytes && sizeof(Storage) % 8 == 0);
-        const uint32_t rows = params.search.rows;
-        const auto groups = uint32_t(params.search.stride / kIvfGroup);
-        const uint32_t ofRow = std::clamp<uint32_t>(
-                uint32_t(multiprocessors) / rows,
-                1,
-                std::max<uint32_t>(groups, 1));
-        launchAfterPrevious(
-                kernel,
-                dim3(ofRow, rows),
-                kIvfBookThreads,
-                allowSharedBytes(
-                        kernel,
-                        ivfBookSharedBytes(
-                                params.search.d, params.search.nprobe)),
-                stream,
-                params);
-    };
-    switch (lists.d / lists.decoding.numParts) {
-        case 2:
-            return of.template operator()<2>();
-        case 4:
-            return of.template operator()<4>();
-        case 8:
-            return of.template operator()<8>();
-        default:
-            return of.template operator()<16>();
-    }
 }
 
 } // namespace faiss_bits

@@ -87,6 +87,17 @@ constexpr size_t ivfBookSharedBytes(int d, uint32_t nprobe) {
             nprobe * (sizeof(void*) + 3 * sizeof(uint32_t)) + sizeof(uint32_t);
 }
 
+/// The same of estimates by tables of a list (IvfBookTables.cuh), of some
+/// queries: of one a table serves few vectors.
+constexpr int kMostBookTableDims = 512;
+constexpr idx_t kLeastBookTableRows = 4;
+constexpr size_t kIvfBookTableListBytes = 3 * 4 * kMostBookTableDims;
+constexpr size_t ivfBookTableBytes(int d, int parts, uint32_t nprobe) {
+    return ivfBookSharedBytes(d, nprobe) +
+            size_t(parts) * kIvfCodebookRows * sizeof(float) +
+            kIvfBookTableListBytes;
+}
+
 /// Whether that scan takes such lists: rows of bytes, of parts of 2, 4, 8 or 16
 /// components, with a codebook on sixteen bytes that shared memory has room
 /// for, and centroids of which twos of components are read.
@@ -107,6 +118,22 @@ inline bool hasIvfBookScan(
     }
     const int dims = lists.d / decoding.numParts;
     return dims == 2 || dims == 4 || dims == 8 || dims == 16;
+}
+
+/// Whether its estimates by tables do.
+inline bool hasIvfBookTables(
+        const IvfLists& lists,
+        idx_t rows,
+        int nprobe,
+        int k,
+        const DeviceTraits& device) {
+    return hasIvfBookScan(lists, rows, nprobe, device) &&
+            rows >= kLeastBookTableRows && k <= kMostFinishedK &&
+            lists.d <= kMostBookTableDims &&
+            ivfBookTableBytes(
+                    lists.d, lists.decoding.numParts, uint32_t(nprobe)) +
+                    kIvfBoundedReserved <=
+            device.blockSharedBytes;
 }
 
 // Of tiles of product codes by tables (IvfTableScan.cuh), which a block has.
@@ -146,7 +173,8 @@ void launchIvfProductScan(
         cudaStream_t stream);
 
 /// Keys of the vectors of each query's lists, and the columns, as
-/// launchIvfDirectScan; of lists that hasIvfBookScan().
+/// launchIvfDirectScan; of lists that hasIvfBookScan(). With bounds, which were
+/// zeros, estimates as launchIvfCodeFloors, of lists that hasIvfBookTables().
 template <Metric kMetric>
 void launchIvfBookScan(
         const IvfDirectParams& params,

@@ -40,6 +40,13 @@
 /// e has room for it. Inner product: each term is off by u of itself as it is
 /// added up, so that S is the sum of all |x q|, the greatest of any vector.
 ///
+/// **Product codes** by tables, of a row y of the codebook for each part, x =
+/// fl(c + y), and Y the root of the sum over parts of the greatest |y|^2. L2: s
+/// = fl(q - c), and t = fl(s - y) is off from q - x by u (|c| + |y| + |s| +
+/// |t|) (1 + 8 u) at most, |c| <= |q| + |s| (1 + u), |t| <= |s| + |y|: so h = 2
+/// u (|q| + 2 |s| + Y), and e is as above. Inner product: <c, q> and <y, q> are
+/// summed, e = 4 (d + 32) u |q| (|c| + Y) + kLeast (Cauchy and Schwarz).
+///
 /// A query has one bound, the greatest of its lists'. Sums for it are of
 /// float32, off by less than 2^-10 of themselves, which it is enlarged by. What
 /// is not finite has no bound: it is infinite or no number. A vector whose
@@ -94,32 +101,45 @@ BITS_HOST_DEVICE float boundOf(float size, int d) {
     }
 }
 
-#ifdef __CUDACC__
+/// The same of product codes, of squares of norms: the query's, that of s or c,
+/// and Y.
+template <Metric kMetric>
+BITS_HOST_DEVICE float
+boundOfTables(float query, float list, float longest, int d) {
+    constexpr float kLost = 0x1p-70f; // of squares, in a root
+    const float ofQuery = sqrtf(query) + kLost;
+    const float ofList = sqrtf(list) + kLost;
+    const float ofRows = sqrtf(longest) + kLost;
+    if constexpr (kMetric == Metric::L2) {
+        return 2 * kUnit * kUp * (ofQuery + 2 * ofList + ofRows) + 0x1p-60f;
+    } else {
+        return 4 * float(d + 32) * kUnit * kUp * ofQuery * (ofList + ofRows) +
+                ivf_estimate::kLeast;
+    }
+}
+
 /// A component of a vector, whose code is 128 + n / 256.
 template <Metric kMetric>
-__device__ __forceinline__ void
-add(float& sum, float code, float factor, float term) {
+BITS_HOST_DEVICE void add(float& sum, float code, float factor, float term) {
     if constexpr (kMetric == Metric::L2) {
-        const float t = __fmaf_rn(code, factor, term);
-        sum = __fmaf_rn(t, t, sum);
+        const float t = fmaf(code, factor, term);
+        sum = fmaf(t, t, sum);
     } else {
-        sum = __fmaf_rn(code - 128.0f, factor, sum);
+        sum = fmaf(code - 128.0f, factor, sum);
     }
 }
 
 /// Likewise of float32; and to the size, of inner products.
 template <Metric kMetric>
-__device__ __forceinline__ void
-addFloat(float& sum, float& size, float x, float q) {
+BITS_HOST_DEVICE void addFloat(float& sum, float& size, float x, float q) {
     if constexpr (kMetric == Metric::L2) {
         const float t = x - q;
-        sum = __fmaf_rn(t, t, sum);
+        sum = fmaf(t, t, sum);
     } else {
-        sum = __fmaf_rn(x, q, sum);
-        size = __fmaf_rn(fabsf(x), fabsf(q), size);
+        sum = fmaf(x, q, sum);
+        size = fmaf(fabsf(x), fabsf(q), size);
     }
 }
-#endif
 
 template <Metric kMetric>
 BITS_HOST_DEVICE float keyOf(float sum, float base) {

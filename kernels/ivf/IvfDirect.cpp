@@ -104,7 +104,8 @@ void launchScan(
         }
     }
     if constexpr (
-            kCoding == ListCoding::Float32 || kCoding == ListCoding::Scalar8) {
+            kCoding == ListCoding::Float32 || kCoding == ListCoding::Scalar8 ||
+            kCoding == ListCoding::Product) {
         if (!plan.shared && params.bounds) {
             if (!params.centroids) {
                 BITS_CUDA_CHECK(cudaMemsetAsync(
@@ -113,8 +114,13 @@ void launchScan(
                         2 * params.search.rows * sizeof(uint32_t),
                         stream));
             }
-            launchIvfCodeFloors<kMetric, kCoding>(
-                    params, device.multiprocessors, stream);
+            if constexpr (kCoding == ListCoding::Product) {
+                launchIvfBookScan<kMetric>(
+                        params, device.multiprocessors, stream);
+            } else {
+                launchIvfCodeFloors<kMetric, kCoding>(
+                        params, device.multiprocessors, stream);
+            }
             launchIvfFloorsFinish<kMetric, kCoding>(params, stream);
             return;
         }

@@ -18,7 +18,10 @@ inline bool hasEstimates(const IvfDirectPlan& plan, const IvfKnnProblem& p) {
 
 /// The same of queries by themselves, in float32.
 inline bool hasCodeFloors(const IvfDirectPlan& plan, const IvfKnnProblem& p) {
-    return !plan.shared && hasIvfCodeFloors(p.lists, p.numQueries, p.k);
+    return !plan.shared &&
+            (hasIvfCodeFloors(p.lists, p.numQueries, p.k) ||
+             hasIvfBookTables(
+                     p.lists, p.numQueries, p.nprobe, p.k, p.device));
 }
 
 /// Of queries that share lists the bits of a test are made before the scan.

@@ -82,6 +82,8 @@ constexpr int kH100Multiprocessors = 132;
 // of 2^20 x 128 (H200, docs/design/ivf_few_queries.md).
 constexpr double kBookTime = 0.59e-12;
 constexpr double kBookLookUpTime = 0.4e-12;
+constexpr double kBookEntryTime = 0.7e-12; // of a table, for a part
+constexpr double kBookTableTime = 100e-12; // a table, for a component
 constexpr double kFloorCodeTime = 0.42e-12;
 constexpr double kFloorSpeed = 3.3e12;
 
@@ -192,6 +194,13 @@ double directDims(const IvfDirectPlan& plan, const IvfLists& lists) {
 std::optional<double> ofQueriesAlone(const IvfKnnProblem& p) {
     const double components =
             double(p.numQueries) * double(p.mostVectors) * p.lists.d;
+    if (hasIvfBookTables(
+                p.lists, p.numQueries, p.nprobe, p.k, p.device)) {
+        return double(p.numQueries) *
+                (double(p.mostVectors) * p.lists.decoding.numParts *
+                         kBookEntryTime +
+                 double(p.nprobe) * p.lists.d * kBookTableTime);
+    }
     if (hasIvfBookScan(p.lists, p.numQueries, p.nprobe, p.device)) {
         return components *
                 (kBookTime +

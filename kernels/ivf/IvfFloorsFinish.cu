@@ -6,6 +6,7 @@
 
 #include "kernels/common/DependentLaunch.h"
 #include "kernels/common/DynamicShared.h"
+#include "kernels/ivf/IvfBoundedScans.h"
 #include "kernels/ivf/IvfCodeBound.h"
 #include "kernels/ivf/IvfDirectFinish.cuh"
 #include "kernels/ivf/IvfDirectSums.cuh"
@@ -28,8 +29,7 @@ struct IvfFloorsFinish {
     static constexpr uint32_t kMostFours = kRoom / kOfFour;
     static constexpr uint32_t kEvery = kNanKey - 1; // key
     static constexpr int kMostPadded =
-            (kMostFloorDims + kIvfDirectDims - 1) / kIvfDirectDims *
-            kIvfDirectDims;
+            kMostBookTableDims; // more than kMostFloorDims
 
     struct SharedStorage {
         typename Finish::SharedStorage finish;
@@ -304,7 +304,8 @@ template <Metric kMetric, ListCoding kCoding>
 void launchIvfFloorsFinish(const IvfDirectParams& params, cudaStream_t stream) {
     const auto of = [&]<int kRoom>() {
         using Vectors = typename VectorsOfLists<kCoding>::template ListOf<
-                ListLayout::Interleaved>;
+                kCoding == ListCoding::Product ? ListLayout::Rows
+                                               : ListLayout::Interleaved>;
         using Storage =
                 typename IvfFloorsFinish<kMetric, Vectors, kRoom>::SharedStorage;
         const auto kernel = floorsFinishKernel<kMetric, Vectors, kRoom>;
@@ -331,6 +332,12 @@ template void launchIvfFloorsFinish<Metric::InnerProduct, ListCoding::Float32>(
         const IvfDirectParams&,
         cudaStream_t);
 template void launchIvfFloorsFinish<Metric::InnerProduct, ListCoding::Scalar8>(
+        const IvfDirectParams&,
+        cudaStream_t);
+template void launchIvfFloorsFinish<Metric::L2, ListCoding::Product>(
+        const IvfDirectParams&,
+        cudaStream_t);
+template void launchIvfFloorsFinish<Metric::InnerProduct, ListCoding::Product>(
         const IvfDirectParams&,
         cudaStream_t);
 

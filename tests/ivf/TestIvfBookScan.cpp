@@ -1,5 +1,5 @@
 /// Direct searches of product codes by queries by themselves, with the codebook
-/// in shared memory (kernels/ivf/IvfBookScan.cuh).
+/// in shared memory (kernels/ivf/IvfBookScan.cuh, IvfBookTables.cuh).
 
 #include "kernels/ivf/IvfBoundedScans.h"
 #include "tests/ivf/SharedCodeScans.h"
@@ -41,7 +41,7 @@ KernelCase caseOf(const Shape& shape, uint32_t seed) {
     return c;
 }
 
-void expectAlone(const KernelCase& c) {
+void expectOne(const KernelCase& c) {
     const KernelLists lists(c);
     const IvfKnnProblem p = lists.plainProblem();
     ASSERT_TRUE(hasIvfBookScan(p.lists, p.numQueries, p.nprobe, p.device)) << c;
@@ -50,6 +50,15 @@ void expectAlone(const KernelCase& c) {
     lists.expectExact(lists.run(plan, p));
     // Whatever the scratch holds.
     lists.expectExact(lists.run(plan, p, 0));
+}
+
+/// Fewer queries or more neighbours have no tables.
+void expectAlone(KernelCase c) {
+    expectOne(c);
+    if (c.q >= kLeastBookTableRows) {
+        c.q = kLeastBookTableRows - 1;
+        expectOne(c);
+    }
 }
 
 SharedCodeScans scansOf(const Shape& shape) {
@@ -91,7 +100,7 @@ TEST_F(IvfBookScan, HardValues) {
 }
 
 TEST_F(IvfBookScan, Queries) {
-    for (int q : {1, 2, 3, 7, 31, 32}) {
+    for (int q : {1, 2, 4, 7, 31, 32}) {
         for (int multiprocessors : {1, 5, 132}) {
             KernelCase c = caseOf({64, 16}, uint32_t(q + multiprocessors));
             c.q = q;
@@ -108,6 +117,27 @@ TEST_F(IvfBookScan, SmallLists) {
         c.lengths = {0, length, length, 0, 1};
         c.nprobe = 5;
         c.k = 40;
+        expectAlone(c);
+    }
+}
+
+TEST_F(IvfBookScan, NeighboursAndWhatThereIs) {
+    SharedCodeScans scans = scansOf({64, 16});
+    scans.expect = [](KernelCase c) {
+        c.q = kLeastBookTableRows;
+        expectOne(c);
+    };
+    scans.neighbours({1, 31, 32, 33, 128});
+}
+
+TEST_F(IvfBookScan, LongListsOfManyBlocks) {
+    for (Metric metric : {Metric::L2, Metric::InnerProduct}) {
+        KernelCase c = caseOf({128, 32}, 9);
+        c.metric = metric;
+        c.lengths = unevenLengths(40, 1500, c.seed);
+        c.q = 16;
+        c.nprobe = 12;
+        c.k = 100;
         expectAlone(c);
     }
 }
