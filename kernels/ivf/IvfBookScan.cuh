@@ -105,8 +105,7 @@ struct IvfBookScan {
         const uint32_t group = at - lists.first[probe];
         const uint32_t length = lists.lengths[probe];
         const uint32_t list = lists.numbers[probe];
-        const auto* codes =
-                static_cast<const uint8_t*>(lists.vectors[probe]);
+        const auto* codes = static_cast<const uint8_t*>(lists.vectors[probe]);
         const uint32_t selected =
                 IvfGroupWords::ofWarp(search.lists, list, group, length);
         uint32_t key = kNanKey;
@@ -260,8 +259,8 @@ struct IvfBookScan {
         }
     }
 
-    __device__ __forceinline__ void
-    addTerm(float x, double q, double& sum) const {
+    __device__ __forceinline__ void addTerm(float x, double q, double& sum)
+            const {
         double one[] = {sum};
         Terms::add(one, double(x), q, params.search.power);
         sum = one[0];

@@ -139,8 +139,7 @@ struct IvfBookTables {
     template <bool kFirst>
     __device__ __forceinline__ void makeTable() const {
         const int parts = params.search.d / kPartDims;
-        const float* from =
-                kMetric == Metric::L2 ? shared.list : shared.query;
+        const float* from = kMetric == Metric::L2 ? shared.list : shared.query;
         const int code = int(threadIdx.x) % kRows;
 #pragma unroll 4
         for (int part = int(threadIdx.x) / kRows; part < parts;
@@ -233,8 +232,10 @@ struct IvfBookTables {
     }
 
     /// 32 columns of a probe, a lane each.
-    __device__ __forceinline__ void
-    runGroup(uint32_t at, uint32_t probe, float base) const {
+    __device__ __forceinline__ void runGroup(
+            uint32_t at,
+            uint32_t probe,
+            float base) const {
         const IvfParams& search = params.search;
         const uint32_t lane = threadIdx.x % kWarpSize;
         const uint32_t group = at - lists.first[probe];

@@ -6,8 +6,8 @@
 #include "kernels/ivf/IvfEstimateBound.h"
 
 /// How far the estimate of a pair's key, L2 or minus the inner product, of
-/// float32 or of codes of 8 bits, in float32 (IvfCodeFloors.cuh) may be from the
-/// canonical one.
+/// float32 or of codes of 8 bits, in float32 (IvfCodeFloors.cuh) may be from
+/// the canonical one.
 ///
 /// Notation: u = 2^-24. Of a component n is the code, s the step, a the start,
 /// c the centroid's (0 without one) and q the query's; the vector's is
@@ -36,9 +36,9 @@
 /// the sum S of all 2 M |q|. So e = 2 (d + 32) u S + kLeast, and what is as
 /// near as k vectors of estimates up to t has one up to t + 2 e.
 ///
-/// **Float32 lists.** L2: a difference is off by u of itself, so that h is 0 and
-/// e has room for it. Inner product: each term is off by u of itself as it is
-/// added up, so that S is the sum of all |x q|, the greatest of any vector.
+/// **Float32 lists.** L2: a difference is off by u of itself, so that h is 0
+/// and e has room for it. Inner product: each term is off by u of itself as it
+/// is added up, so that S is the sum of all |x q|, the greatest of any vector.
 ///
 /// **Product codes** by tables, of a row y of the codebook for each part, x =
 /// fl(c + y), and Y the root of the sum over parts of the greatest |y|^2. L2: s
@@ -104,8 +104,11 @@ BITS_HOST_DEVICE float boundOf(float size, int d) {
 /// The same of product codes, of squares of norms: the query's, that of s or c,
 /// and Y.
 template <Metric kMetric>
-BITS_HOST_DEVICE float
-boundOfTables(float query, float list, float longest, int d) {
+BITS_HOST_DEVICE float boundOfTables(
+        float query,
+        float list,
+        float longest,
+        int d) {
     constexpr float kLost = 0x1p-70f; // of squares, in a root
     const float ofQuery = sqrtf(query) + kLost;
     const float ofList = sqrtf(list) + kLost;
@@ -155,8 +158,7 @@ BITS_HOST_DEVICE double limitOf(double t, float bound, int d) {
         const double root =
                 sqrt((t < 0 ? 0 : t) * more + double(ivf_estimate::kLeast)) +
                 double(bound);
-        const double last =
-                root * (1 + 4 * double(kUnit)) + double(bound);
+        const double last = root * (1 + 4 * double(kUnit)) + double(bound);
         return last * last * more + double(ivf_estimate::kLeast);
     } else {
         const double limit = t + 2 * double(bound);

@@ -1,6 +1,7 @@
-/// Estimates of the keys of a query's lists, of interleaved float32 and codes of
-/// 8 bits, in float32: the least of each four vectors. For queries that seldom
-/// meet in a list. IvfCodeBound.h says how far they may be from the keys.
+/// Estimates of the keys of a query's lists, of interleaved float32 and codes
+/// of 8 bits, in float32: the least of each four vectors. For queries that
+/// seldom meet in a list. IvfCodeBound.h says how far they may be from the
+/// keys.
 ///
 /// A warp has 32 vectors, a lane every fourth component of four of them, which
 /// are one read. A code gets into the middle of a float's mantissa by one
@@ -78,9 +79,9 @@ struct IvfCodeFloors {
     static constexpr int kWarps = kThreads / kWarpSize;
     static constexpr int kBlocks = kHasCodes ? 3 : 2; // of a multiprocessor
     static constexpr int kOfFour = kIvfFloorVectors;
-    static constexpr int kFours = kListGroup / kOfFour; // of a group
+    static constexpr int kFours = kListGroup / kOfFour;  // of a group
     static constexpr int kTogether = kWarpSize / kFours; // components of a load
-    static constexpr int kAhead = kHasCodes ? 16 : 8; // loads on their way
+    static constexpr int kAhead = kHasCodes ? 16 : 8;    // loads on their way
     static constexpr int kStep = kAhead * kTogether;
 
     /// Components of a table: whole steps.
@@ -363,8 +364,7 @@ void launchIvfCodeFloors(
     using Scan = IvfCodeFloors<kMetric, kCoding>;
     const auto kernel = ivfCodeFloorsKernel<kMetric, kCoding>;
     const size_t padded = size_t(Scan::padded(params.search.d));
-    const size_t bytes =
-            padded *
+    const size_t bytes = padded *
                     ((Scan::kHasCodes ? Scan::kWarps * sizeof(float2) : 0) +
                      3 * sizeof(float)) +
             IvfDirectLists::Tables::bytes(params.search.nprobe);

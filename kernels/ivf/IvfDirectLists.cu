@@ -32,8 +32,7 @@ template <Metric kMetric, int kQueries>
 __global__ __launch_bounds__(kThreads) void centroidsKernel(
         const __grid_constant__ IvfDirectParams params) {
     using Terms = canonical::Terms<kMetric>;
-    constexpr int kMost =
-            kQueries == 1 ? kMostDirectDims : kMostTogetherDims;
+    constexpr int kMost = kQueries == 1 ? kMostDirectDims : kMostTogetherDims;
     __shared__ double query[kQueries][kMost];
     // In this order: what comes after may read what was written before.
     waitForPrevious();
@@ -43,7 +42,8 @@ __global__ __launch_bounds__(kThreads) void centroidsKernel(
         *params.arrived = 0;
     }
     const uint32_t firstRow = blockIdx.y * kQueries;
-    const uint32_t rows = min(params.search.rows - firstRow, uint32_t(kQueries));
+    const uint32_t rows =
+            min(params.search.rows - firstRow, uint32_t(kQueries));
     if (params.bounds && blockIdx.x == 0 && threadIdx.x < 2 * rows) {
         params.bounds[2 * firstRow + threadIdx.x] = 0;
     }
@@ -98,9 +98,8 @@ __global__ __launch_bounds__(kThreads) void centroidsKernel(
         joinSlots<Terms>(sums[q]);
         if (isThere && lane == 0 && q < int(rows)) {
             params.centroidKeys[int64_t(firstRow + q) * numLists + list] =
-                    entryKey(
-                            distanceEntry<kMetric>(
-                                    Terms::finish(sums[q]), list));
+                    entryKey(distanceEntry<kMetric>(
+                            Terms::finish(sums[q]), list));
         }
     }
 }

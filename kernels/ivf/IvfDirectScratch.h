@@ -20,8 +20,7 @@ inline bool hasEstimates(const IvfDirectPlan& plan, const IvfKnnProblem& p) {
 inline bool hasCodeFloors(const IvfDirectPlan& plan, const IvfKnnProblem& p) {
     return !plan.shared &&
             (hasIvfCodeFloors(p.lists, p.numQueries, p.k) ||
-             hasIvfBookTables(
-                     p.lists, p.numQueries, p.nprobe, p.k, p.device));
+             hasIvfBookTables(p.lists, p.numQueries, p.nprobe, p.k, p.device));
 }
 
 /// Of queries that share lists the bits of a test are made before the scan.
@@ -80,8 +79,7 @@ struct DirectScratch {
             params.least = slices.take<uint32_t>(columns / kIvfGroup);
         }
         if (hasCodeFloors(plan, p)) {
-            search.distances =
-                    slices.take<float>(columns / kIvfFloorVectors);
+            search.distances = slices.take<float>(columns / kIvfFloorVectors);
             params.bounds = slices.take<uint32_t>(2 * rows);
             if (isScalar(p.lists.coding)) {
                 search.starts = slices.take<float>(size_t(p.lists.d));

@@ -194,8 +194,7 @@ double directDims(const IvfDirectPlan& plan, const IvfLists& lists) {
 std::optional<double> ofQueriesAlone(const IvfKnnProblem& p) {
     const double components =
             double(p.numQueries) * double(p.mostVectors) * p.lists.d;
-    if (hasIvfBookTables(
-                p.lists, p.numQueries, p.nprobe, p.k, p.device)) {
+    if (hasIvfBookTables(p.lists, p.numQueries, p.nprobe, p.k, p.device)) {
         return double(p.numQueries) *
                 (double(p.mostVectors) * p.lists.decoding.numParts *
                          kBookEntryTime +

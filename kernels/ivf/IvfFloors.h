@@ -17,12 +17,10 @@ constexpr idx_t kMostFloorQueries = 63;
 /// a lane each.
 inline bool hasIvfCodeFloors(const IvfLists& lists, idx_t numQueries, int k) {
     return (lists.coding == ListCoding::Scalar8 ||
-            (lists.coding == ListCoding::Float32 &&
-             !areVectorsAlone(lists))) &&
+            (lists.coding == ListCoding::Float32 && !areVectorsAlone(lists))) &&
             lists.layout == ListLayout::Interleaved &&
-            lists.d <= kMostFloorDims && lists.d % 4 == 0 &&
-            numQueries > 0 && numQueries <= kMostFloorQueries &&
-            k <= kMostFinishedK;
+            lists.d <= kMostFloorDims && lists.d % 4 == 0 && numQueries > 0 &&
+            numQueries <= kMostFloorQueries && k <= kMostFinishedK;
 }
 
 /// Estimates of keys to search.distances, the least of each four vectors, NaN

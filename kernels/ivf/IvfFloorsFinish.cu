@@ -46,8 +46,8 @@ struct IvfFloorsFinish {
         Finish finish{shared.finish, params, row};
         const uint32_t k = uint32_t(params.search.k);
         const uint32_t total = finish.begin();
-        const float* from = params.search.queries +
-                int64_t(row) * params.search.d;
+        const float* from =
+                params.search.queries + int64_t(row) * params.search.d;
         for (int c = threadIdx.x; c < kMostPadded; c += kThreads) {
             shared.query[c] = c < params.search.d ? double(from[c]) : 0.0;
         }
@@ -125,8 +125,8 @@ struct IvfFloorsFinish {
         __syncthreads();
         uint32_t limit = kEvery;
         if (total > k) {
-            limit = limitOf(entryKey(
-                    typename Finish::Narrow{found.narrow}.limit(
+            limit = limitOf(
+                    entryKey(typename Finish::Narrow{found.narrow}.limit(
                             forEach, k, k + k / 8 + 8)));
         }
         const auto collect = [&] {
@@ -164,7 +164,8 @@ struct IvfFloorsFinish {
         constexpr uint32_t kFours = kListGroup / kOfFour; // of a group
         const uint32_t count = found.numGroups * kFours;
         for (uint32_t i = threadIdx.x; i < count; i += kThreads) {
-            const uint32_t four = found.groups[i / kFours] * kFours + i % kFours;
+            const uint32_t four =
+                    found.groups[i / kFours] * kFours + i % kFours;
             const float value = estimates()[four];
             if (value >= -INFINITY && orderedKey(value) <= limit) {
                 const uint32_t to = atomicAdd(&shared.numFours, 1u);
@@ -228,15 +229,15 @@ struct IvfFloorsFinish {
         for (uint32_t first = 0; first < count; first += kAtOnce) {
             const uint32_t i = first + threadIdx.x / kPairLanes;
             const bool isOne = i < count;
-            const Scored scored = keyOf(
-                    found.columns[isOne ? i / kOfFour : 0] * kOfFour +
-                    (isOne ? i % kOfFour : 0));
+            const Scored scored =
+                    keyOf(found.columns[isOne ? i / kOfFour : 0] * kOfFour +
+                          (isOne ? i % kOfFour : 0));
             if (isOne && threadIdx.x % kPairLanes == 0 &&
                 scored.key <= limit) { // NaN is not
                 const uint32_t to = atomicAdd(&found.count, 1u);
                 found.keys[to] = scored.key;
-                found.ids[to] = listId(
-                        params.search.lists, scored.list, scored.vector);
+                found.ids[to] =
+                        listId(params.search.lists, scored.list, scored.vector);
             }
         }
         __syncthreads();
@@ -306,8 +307,8 @@ void launchIvfFloorsFinish(const IvfDirectParams& params, cudaStream_t stream) {
         using Vectors = typename VectorsOfLists<kCoding>::template ListOf<
                 kCoding == ListCoding::Product ? ListLayout::Rows
                                                : ListLayout::Interleaved>;
-        using Storage =
-                typename IvfFloorsFinish<kMetric, Vectors, kRoom>::SharedStorage;
+        using Storage = typename IvfFloorsFinish<kMetric, Vectors, kRoom>::
+                SharedStorage;
         const auto kernel = floorsFinishKernel<kMetric, Vectors, kRoom>;
         launchAfterPrevious(
                 kernel,

@@ -73,9 +73,8 @@ Estimates ofCodes(int d, float size, float offset, std::mt19937& random) {
     ivf_code::PairSums sums;
     std::vector<ivf_code::Entry> entries;
     for (int c = 0; c < d; ++c) {
-        entries.push_back(
-                ivf_code::entryOf<kMetric>(
-                        start[c], step[c], center[c], q[c], sums));
+        entries.push_back(ivf_code::entryOf<kMetric>(
+                start[c], step[c], center[c], q[c], sums));
     }
     e.bound = ivf_code::boundOf<kMetric>(sums.size, d);
     std::vector<int> codes(d);
@@ -139,6 +138,81 @@ Estimates ofFloats(int d, float size, float offset, std::mt19937& random) {
     return e;
 }
 
+/// Of product codes by tables: parts of two components, of four rows each.
+template <Metric kMetric>
+Estimates ofTables(int d, float size, float offset, std::mt19937& random) {
+    constexpr int kRows = 4;
+    d += d % 2;
+    std::normal_distribution<float> normal;
+    std::vector<float> q(d), center(d), book(size_t(d) * kRows);
+    for (int c = 0; c < d; ++c) {
+        const float middle = offset * float(1 + c % 5);
+        q[c] = size * (middle + normal(random));
+        center[c] = size * (middle + normal(random));
+        for (int r = 0; r < kRows; ++r) {
+            book[c * kRows + r] = size * std::ldexp(normal(random), -c % 7);
+        }
+    }
+    const auto squareOf = [&](const std::vector<float>& x) {
+        float sum = 0;
+        for (float value : x) {
+            sum = std::fma(value, value, sum);
+        }
+        return sum;
+    };
+    std::vector<float> list = center;
+    float base = 0;
+    for (int c = 0; c < d; ++c) {
+        base = std::fma(q[c], center[c], base);
+        if (kMetric == Metric::L2) {
+            list[c] = q[c] - center[c];
+        }
+    }
+    std::vector<float> table(d / 2 * kRows);
+    float longest = 0;
+    for (int part = 0; part < d / 2; ++part) {
+        float most = 0;
+        for (int r = 0; r < kRows; ++r) {
+            float square = 0;
+            for (int c = 2 * part; c < 2 * part + 2; ++c) {
+                const float y = book[c * kRows + r];
+                square = std::fma(y, y, square);
+                float none = 0;
+                ivf_code::addFloat<kMetric>(
+                        table[part * kRows + r],
+                        none,
+                        kMetric == Metric::L2 ? list[c] : y,
+                        kMetric == Metric::L2 ? y : q[c]);
+            }
+            most = std::max(most, square);
+        }
+        longest += most;
+    }
+    Estimates e;
+    e.bound = ivf_code::boundOfTables<kMetric>(
+            squareOf(q), squareOf(list), longest, d);
+    std::vector<int> codes(d / 2);
+    for (int v = 0; v < 40; ++v) {
+        if (v % 2 == 0) {
+            for (int& code : codes) {
+                code = int(random() % kRows);
+            }
+        } else {
+            codes[random() % codes.size()] = int(random() % kRows);
+        }
+        std::vector<float> x(d);
+        for (int c = 0; c < d; ++c) {
+            x[c] = book[c * kRows + codes[c / 2]] + center[c];
+        }
+        e.keys.push_back(keyOfVectors<kMetric>(q, x));
+        const float sum = sumOf(d / 2, [&](int part, float& to) {
+            to += table[part * kRows + codes[part]];
+        });
+        e.values.push_back(ivf_code::keyOf<kMetric>(sum, base));
+    }
+    return e;
+}
+
 template <class Make, class Check>
 void forSearches(const Make& make, const Check& check) {
     std::mt19937 random(7);
@@ -162,6 +236,8 @@ double worstOfAll() {
     forSearches(ofCodes<kMetric>, check);
     EXPECT_LE(worst, 1);
     forSearches(ofFloats<kMetric>, check);
+    EXPECT_LE(worst, 1);
+    forSearches(ofTables<kMetric>, check);
     EXPECT_LE(worst, 1);
     return worst;
 }

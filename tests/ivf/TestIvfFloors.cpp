@@ -27,7 +27,8 @@ void expectAlone(const KernelCase& c) {
     lists.expectExact(lists.run(plan, p, 0));
 }
 
-class IvfFloors : public GpuTest, public testing::WithParamInterface<ListCoding> {
+class IvfFloors : public GpuTest,
+                  public testing::WithParamInterface<ListCoding> {
    protected:
     SharedCodeScans scansOf(int d) const {
         const ListCoding coding = GetParam();
