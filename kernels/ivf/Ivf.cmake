@@ -10,8 +10,7 @@ foreach(metric L2 InnerProduct)
   add_instance("kernels/ivf/IvfBookLaunch.cuh" "ivf_book_${metric}"
     "launchIvfBookScan<Metric::${metric}>(const IvfDirectParams&, int, cudaStream_t)")
   add_instance("kernels/ivf/IvfCodeFloors.cuh" "ivf_code_floors_${metric}"
-    "launchIvfCodeFloors<Metric::${metric}, ListCoding::Float32>(const IvfDirectParams&, int, cudaStream_t)"
-    "launchIvfCodeFloors<Metric::${metric}, ListCoding::Scalar8>(const IvfDirectParams&, int, cudaStream_t)")
+    "launchIvfCodeFloors<Metric::${metric}>(const IvfDirectParams&, int, cudaStream_t)")
   add_instance("kernels/ivf/IvfTableLaunch.cuh" "ivf_table_${metric}"
     "launchIvfTableScan<Metric::${metric}>(const IvfDirectParams&, const DeviceTraits&, cudaStream_t)")
   foreach(coding Float32 Float16 Scalar8 Scalar6 Scalar4 Product)

@@ -2,6 +2,7 @@
 
 #include "kernels/ivf/IvfDirectParams.h"
 #include "kernels/ivf/IvfEstimateBound.h"
+#include "kernels/ivf/IvfFloors.h"
 #include "kernels/ivf/IvfTableBound.h"
 
 /// Direct searches whose scan writes estimates of keys in place of the keys;
@@ -87,10 +88,8 @@ constexpr size_t ivfBookSharedBytes(int d, uint32_t nprobe) {
             nprobe * (sizeof(void*) + 3 * sizeof(uint32_t)) + sizeof(uint32_t);
 }
 
-/// The same of estimates by tables of a list (IvfBookTables.cuh), of some
-/// queries: of one a table serves few vectors.
+/// The same of estimates by tables of a list (IvfBookTables.cuh).
 constexpr int kMostBookTableDims = 512;
-constexpr idx_t kLeastBookTableRows = 4;
 constexpr size_t kIvfBookTableListBytes = 3 * 4 * kMostBookTableDims;
 constexpr size_t ivfBookTableBytes(int d, int parts, uint32_t nprobe) {
     return ivfBookSharedBytes(d, nprobe) +
@@ -120,15 +119,14 @@ inline bool hasIvfBookScan(
     return dims == 2 || dims == 4 || dims == 8 || dims == 16;
 }
 
-/// Whether its estimates by tables do.
+/// Whether its estimates by tables do, whether it pays or not.
 inline bool hasIvfBookTables(
         const IvfLists& lists,
         idx_t rows,
         int nprobe,
         int k,
         const DeviceTraits& device) {
-    return hasIvfBookScan(lists, rows, nprobe, device) &&
-            rows >= kLeastBookTableRows && k <= kMostFinishedK &&
+    return hasIvfBookScan(lists, rows, nprobe, device) && k <= kMostFloorK &&
             lists.d <= kMostBookTableDims &&
             ivfBookTableBytes(
                     lists.d, lists.decoding.numParts, uint32_t(nprobe)) +

@@ -6,8 +6,8 @@
 #include "kernels/ivf/IvfEstimateBound.h"
 
 /// How far the estimate of a pair's key, L2 or minus the inner product, of
-/// float32 or of codes of 8 bits, in float32 (IvfCodeFloors.cuh) may be from
-/// the canonical one.
+/// codes of 8 bits (IvfCodeFloors.cuh) or product codes (IvfBookTables.cuh), in
+/// float32 may be from the canonical one.
 ///
 /// Notation: u = 2^-24. Of a component n is the code, s the step, a the start,
 /// c the centroid's (0 without one) and q the query's; the vector's is
@@ -35,10 +35,6 @@
 /// c) q by 2 u M |q|, and sums of d + 8 such terms in any order by (d + 8) u of
 /// the sum S of all 2 M |q|. So e = 2 (d + 32) u S + kLeast, and what is as
 /// near as k vectors of estimates up to t has one up to t + 2 e.
-///
-/// **Float32 lists.** L2: a difference is off by u of itself, so that h is 0
-/// and e has room for it. Inner product: each term is off by u of itself as it
-/// is added up, so that S is the sum of all |x q|, the greatest of any vector.
 ///
 /// **Product codes** by tables, of a row y of the codebook for each part, x =
 /// fl(c + y), and Y the root of the sum over parts of the greatest |y|^2. L2: s
@@ -129,18 +125,6 @@ BITS_HOST_DEVICE void add(float& sum, float code, float factor, float term) {
         sum = fmaf(t, t, sum);
     } else {
         sum = fmaf(code - 128.0f, factor, sum);
-    }
-}
-
-/// Likewise of float32; and to the size, of inner products.
-template <Metric kMetric>
-BITS_HOST_DEVICE void addFloat(float& sum, float& size, float x, float q) {
-    if constexpr (kMetric == Metric::L2) {
-        const float t = x - q;
-        sum = fmaf(t, t, sum);
-    } else {
-        sum = fmaf(x, q, sum);
-        size = fmaf(fabsf(x), fabsf(q), size);
     }
 }
 

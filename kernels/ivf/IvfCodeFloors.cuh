@@ -1,15 +1,14 @@
-/// Estimates of the keys of a query's lists, of interleaved float32 and codes
-/// of 8 bits, in float32: the least of each four vectors. For queries that
-/// seldom meet in a list. IvfCodeBound.h says how far they may be from the
-/// keys.
+/// Estimates of the keys of a query's lists, of interleaved codes of 8 bits, in
+/// float32: the least of each four vectors. For queries that seldom meet in a
+/// list. IvfCodeBound.h says how far they may be from the keys.
 ///
-/// A warp has 32 vectors, a lane every fourth component of four of them, which
-/// are one read. A code gets into the middle of a float's mantissa by one
+/// A warp has 32 vectors, a lane every fourth component of four of them, whose
+/// codes are one word. A code gets into the middle of a float's mantissa by one
 /// instruction, and start, centroid and query are one number that is made for
 /// each list, so that a component costs three instructions.
 ///
-/// Bound by: the reading of the lists; of codes by instructions, too: 528,000
-/// vectors of 128 dimensions take 15 us and 9.
+/// Bound by: the reading of the lists and instructions: 528,000 vectors of 128
+/// dimensions take 15 us and 9.
 #pragma once
 
 #include <algorithm>
@@ -25,63 +24,16 @@
 
 namespace faiss_bits {
 
-/// What a lane reads of four vectors, and a component of one of them: a code of
-/// 8 bits is 128 and a 256th of it.
-template <ListCoding kCoding>
-struct IvfFourWord {
-    static_assert(kCoding == ListCoding::Scalar8);
-    using Part = uint8_t; // of a vector
-    uint32_t word = 0;
-
-    __device__ __forceinline__ void load(const Part* from, bool together) {
-        if (together) {
-            word = __ldg(reinterpret_cast<const uint32_t*>(from));
-            return;
-        }
-#pragma unroll
-        for (int b = 0; b < 4; ++b) {
-            word |= uint32_t(from[b]) << 8 * b;
-        }
-    }
-    __device__ __forceinline__ float of(int v) const {
-        return __uint_as_float(
-                __byte_perm(word, ivf_code::kCodeBits, 0x7404 | v << 4));
-    }
-};
-
-template <>
-struct IvfFourWord<ListCoding::Float32> {
-    using Part = float;
-    float4 four = {0, 0, 0, 0};
-
-    __device__ __forceinline__ void load(const Part* from, bool together) {
-        if (together) {
-            four = __ldg(reinterpret_cast<const float4*>(from));
-        } else {
-            four = {from[0], from[1], from[2], from[3]};
-        }
-    }
-    __device__ __forceinline__ float of(int v) const {
-        const float values[] = {four.x, four.y, four.z, four.w};
-        return values[v];
-    }
-};
-
-template <Metric kMetric, ListCoding kCoding>
+template <Metric kMetric>
 struct IvfCodeFloors {
-    static constexpr bool kHasCodes = kCoding != ListCoding::Float32;
-    /// The sizes of products, which are of the vectors.
-    static constexpr bool kHasSizes = !kHasCodes && kMetric != Metric::L2;
-    using Word = IvfFourWord<kCoding>;
-    using Part = typename Word::Part;
     using Lists = IvfDirectLists;
     static constexpr int kThreads = kIvfDirectThreads;
     static constexpr int kWarps = kThreads / kWarpSize;
-    static constexpr int kBlocks = kHasCodes ? 3 : 2; // of a multiprocessor
+    static constexpr int kBlocks = 3; // of a multiprocessor
     static constexpr int kOfFour = kIvfFloorVectors;
     static constexpr int kFours = kListGroup / kOfFour;  // of a group
     static constexpr int kTogether = kWarpSize / kFours; // components of a load
-    static constexpr int kAhead = kHasCodes ? 16 : 8;    // loads on their way
+    static constexpr int kAhead = 16;                    // loads on their way
     static constexpr int kStep = kAhead * kTogether;
 
     /// Components of a table: whole steps.
@@ -91,9 +43,7 @@ struct IvfCodeFloors {
 
     const Lists::Tables& lists;
     const IvfDirectParams& params;
-    /// In shared memory, with zeros behind the last component; so are the next
-    /// ones, of codes.
-    const float* query;
+    const float* query; // as the next two, in shared memory
     const float* starts;
     const float* steps;
     float2* table; // [padded(d)], of this warp: a factor and a term
@@ -107,16 +57,12 @@ struct IvfCodeFloors {
         uint32_t probe = 0;
         uint32_t ofTable = ~0u; // probe
         float base = 0;
-        float size = 0; // greatest of the vectors'
         for (uint32_t at = begin + threadIdx.x / kWarpSize; at < end;
              at += kWarps) {
             while (at >= lists.first[probe + 1]) {
                 ++probe;
             }
-            runGroup(at, probe, ofTable, base, size);
-        }
-        if constexpr (kHasSizes) {
-            keepBound(greatestOfLanes(size));
+            runGroup(at, probe, ofTable, base);
         }
     }
 
@@ -126,8 +72,7 @@ struct IvfCodeFloors {
             uint32_t at,
             uint32_t probe,
             uint32_t& ofTable,
-            float& base,
-            float& size) const {
+            float& base) const {
         const IvfParams& search = params.search;
         const uint32_t lane = threadIdx.x % kWarpSize;
         const uint32_t group = at - lists.first[probe];
@@ -139,29 +84,28 @@ struct IvfCodeFloors {
                 (there < kListGroup ? (1u << there) - 1 : ~0u);
         float least = NAN;
         if (selected != 0) { // else nothing is read
-            const auto* from = static_cast<const Part*>(lists.vectors[probe]) +
+            const auto* from =
+                    static_cast<const uint8_t*>(lists.vectors[probe]) +
                     int64_t(group) * search.d * kListGroup + lane * kOfFour;
-            Word words[kAhead];
+            uint32_t words[kAhead];
             load(from, 0, words);
-            if (kHasCodes && ofTable != probe) {
+            if (ofTable != probe) {
                 __syncwarp(); // all have left the table
                 base = makeTable(list);
                 ofTable = probe;
                 __syncwarp();
             }
             float sums[kOfFour] = {};
-            float sizes[kOfFour] = {};
             for (int begin = 0; begin < search.d; begin += kStep) {
-                Word next[kAhead];
+                uint32_t next[kAhead];
                 load(from, begin + kStep, next);
-                add(words, begin, sums, sizes);
+                add(words, begin, sums);
 #pragma unroll
                 for (int i = 0; i < kAhead; ++i) {
                     words[i] = next[i];
                 }
             }
-            const uint32_t wanted = selected >> lane % kFours * kOfFour;
-            least = leastOf(sums, sizes, base, wanted, size);
+            least = leastOf(sums, base, selected >> lane % kFours * kOfFour);
         }
         if (lane < kFours) {
             search.distances
@@ -176,21 +120,29 @@ struct IvfCodeFloors {
         }
     }
 
-    /// Words of components begin + i kTogether and on, zeros behind the last.
+    /// Words of components begin + i kTogether and on.
     __device__ __forceinline__ void load(
-            const Part* from,
+            const uint8_t* from,
             int begin,
-            Word (&words)[kAhead]) const {
+            uint32_t (&words)[kAhead]) const {
         const int d = params.search.d;
         from += begin * int(kListGroup);
         // The same of all groups of a list.
-        const bool together =
-                reinterpret_cast<uintptr_t>(from) % sizeof(Word) == 0;
+        const bool isWord =
+                reinterpret_cast<uintptr_t>(from) % sizeof(uint32_t) == 0;
 #pragma unroll
         for (int i = 0; i < kAhead; ++i) {
-            words[i] = Word{};
+            const uint8_t* at = from + i * kWarpSize * kOfFour;
+            words[i] = 0;
             if (begin + i * kTogether < d) { // d is a multiple of kTogether
-                words[i].load(from + i * kWarpSize * kOfFour, together);
+                if (isWord) {
+                    words[i] = __ldg(reinterpret_cast<const uint32_t*>(at));
+                } else {
+#pragma unroll
+                    for (int b = 0; b < kOfFour; ++b) {
+                        words[i] |= uint32_t(at[b]) << 8 * b;
+                    }
+                }
             }
         }
     }
@@ -217,81 +169,55 @@ struct IvfCodeFloors {
         }
         const float base = sumOfLanes(sums.base);
         const float size = sumOfLanes(sums.size);
-        keepBound(size);
+        if (threadIdx.x % kWarpSize == 0) {
+            const uint32_t bound =
+                    __float_as_uint(ivf_code::boundOf<kMetric>(size, d));
+            atomicMax(&params.bounds[2 * row], bound);
+        }
         return base;
     }
 
-    __device__ __forceinline__ void keepBound(float size) const {
-        if (threadIdx.x % kWarpSize == 0) {
-            const uint32_t bound = __float_as_uint(
-                    ivf_code::boundOf<kMetric>(size, params.search.d));
-            atomicMax(&params.bounds[2 * row], bound);
-        }
-    }
-
     __device__ __forceinline__ void add(
-            const Word (&words)[kAhead],
+            const uint32_t (&words)[kAhead],
             int begin,
-            float (&sums)[kOfFour],
-            float (&sizes)[kOfFour]) const {
-        const int first = begin + int(threadIdx.x % kWarpSize / kFours);
+            float (&sums)[kOfFour]) const {
+        const float2* entries =
+                table + begin + threadIdx.x % kWarpSize / kFours;
 #pragma unroll
         for (int i = 0; i < kAhead; ++i) {
-            const int c = first + i * kTogether;
-            if constexpr (kHasCodes) {
-                const float2 entry = table[c];
+            const float2 entry = entries[i * kTogether];
 #pragma unroll
-                for (int v = 0; v < kOfFour; ++v) {
-                    ivf_code::add<kMetric>(
-                            sums[v], words[i].of(v), entry.x, entry.y);
-                }
-            } else {
-                const float q = query[c];
-#pragma unroll
-                for (int v = 0; v < kOfFour; ++v) {
-                    ivf_code::addFloat<kMetric>(
-                            sums[v], sizes[v], words[i].of(v), q);
-                }
+            for (int v = 0; v < kOfFour; ++v) {
+                const float code = __uint_as_float(__byte_perm(
+                        words[i], ivf_code::kCodeBits, 0x7404 | v << 4));
+                ivf_code::add<kMetric>(sums[v], code, entry.x, entry.y);
             }
         }
     }
 
     /// The least estimate of the vectors that are wanted, in the lanes of
-    /// these; and the greatest size.
+    /// these.
     __device__ __forceinline__ float leastOf(
             const float (&sums)[kOfFour],
-            const float (&sizes)[kOfFour],
             float base,
-            uint32_t wanted,
-            float& size) const {
+            uint32_t wanted) const {
         float least = NAN;
 #pragma unroll
         for (int v = 0; v < kOfFour; ++v) {
-            const float key =
-                    ivf_code::keyOf<kMetric>(sumOfFours(sums[v]), base);
-            const float itsSize = kHasSizes ? sumOfFours(sizes[v]) : 0;
+            float sum = sums[v];
+#pragma unroll
+            for (int lanes = kFours; lanes < kWarpSize; lanes *= 2) {
+                sum += __shfl_xor_sync(kFullWarp, sum, lanes);
+            }
+            const float key = ivf_code::keyOf<kMetric>(sum, base);
             if (wanted >> v & 1) {
                 // What is not finite may be the nearest.
-                const bool isFinite = fabsf(key) <= FLT_MAX;
-                least = fminf(least, isFinite ? key : -INFINITY);
-                size = fmaxf(size, isFinite ? itsSize : 0);
+                least = fminf(least, fabsf(key) <= FLT_MAX ? key : -INFINITY);
             }
         }
         return least;
     }
 
-    /// Over the lanes that have components of the same vectors.
-    __device__ __forceinline__ static float sumOfFours(float sum) {
-#pragma unroll
-        for (int lanes = kFours; lanes < kWarpSize; lanes *= 2) {
-            sum += __shfl_xor_sync(kFullWarp, sum, lanes);
-        }
-        return sum;
-    }
-    __device__ __forceinline__ static float greatestOfLanes(float value) {
-        return __uint_as_float(
-                __reduce_max_sync(kFullWarp, __float_as_uint(value)));
-    }
     __device__ __forceinline__ static float sumOfLanes(float value) {
 #pragma unroll
         for (int lanes = kWarpSize / 2; lanes >= 1; lanes /= 2) {
@@ -302,22 +228,21 @@ struct IvfCodeFloors {
 };
 
 /// Blocks of a query (x) and queries (y).
-template <Metric kMetric, ListCoding kCoding>
+template <Metric kMetric>
 __global__ __launch_bounds__(
         kIvfDirectThreads,
-        (IvfCodeFloors<kMetric, kCoding>::
-                 kBlocks)) void ivfCodeFloorsKernel(const __grid_constant__
-                                                            IvfDirectParams
-                                                                    params) {
-    using Scan = IvfCodeFloors<kMetric, kCoding>;
+        IvfCodeFloors<kMetric>::
+                kBlocks) void ivfCodeFloorsKernel(const __grid_constant__
+                                                          IvfDirectParams
+                                                                  params) {
+    using Scan = IvfCodeFloors<kMetric>;
     __shared__ IvfDirectLists::SharedStorage storage;
     extern __shared__ __align__(16) uint8_t ivfCodeFloorsMemory[];
     const IvfParams& search = params.search;
     const uint32_t row = blockIdx.y;
     const int padded = Scan::padded(search.d);
     auto* tables = reinterpret_cast<float2*>(ivfCodeFloorsMemory);
-    auto* query = reinterpret_cast<float*>(
-            tables + (Scan::kHasCodes ? Scan::kWarps * padded : 0));
+    auto* query = reinterpret_cast<float*>(tables + Scan::kWarps * padded);
     float* starts = query + padded;
     float* steps = starts + padded;
     const IvfDirectLists::Tables lists(steps + padded, search.nprobe);
@@ -328,12 +253,10 @@ __global__ __launch_bounds__(
     }
     allowNext();
     const float* from = search.queries + int64_t(row) * search.d;
-    for (int c = threadIdx.x; c < padded; c += kIvfDirectThreads) {
-        query[c] = c < search.d ? from[c] : 0.0f;
+    for (int c = threadIdx.x; c < search.d; c += kIvfDirectThreads) {
+        query[c] = from[c];
     }
-    if constexpr (Scan::kHasCodes) {
-        writeIvfSteps(search, starts, steps);
-    }
+    writeIvfSteps(search, starts, steps);
     if (params.centroids) {
         IvfDirectLists::prefetch(
                 search.lists,
@@ -341,7 +264,7 @@ __global__ __launch_bounds__(
                 gridDim.x * gridDim.y);
         waitForPrevious();
     }
-    if (Scan::kHasCodes && blockIdx.x == 0 && blockIdx.y == 0) {
+    if (blockIdx.x == 0 && blockIdx.y == 0) {
         writeScalarSteps(search); // for the finish
     }
     IvfDirectLists{storage, lists, params, row}.find();
@@ -356,17 +279,16 @@ __global__ __launch_bounds__(
             .run();
 }
 
-template <Metric kMetric, ListCoding kCoding>
+template <Metric kMetric>
 void launchIvfCodeFloors(
         const IvfDirectParams& params,
         int multiprocessors,
         cudaStream_t stream) {
-    using Scan = IvfCodeFloors<kMetric, kCoding>;
-    const auto kernel = ivfCodeFloorsKernel<kMetric, kCoding>;
+    using Scan = IvfCodeFloors<kMetric>;
+    const auto kernel = ivfCodeFloorsKernel<kMetric>;
     const size_t padded = size_t(Scan::padded(params.search.d));
-    const size_t bytes = padded *
-                    ((Scan::kHasCodes ? Scan::kWarps * sizeof(float2) : 0) +
-                     3 * sizeof(float)) +
+    const size_t bytes =
+            padded * (Scan::kWarps * sizeof(float2) + 3 * sizeof(float)) +
             IvfDirectLists::Tables::bytes(params.search.nprobe);
     const uint32_t rows = params.search.rows;
     const uint32_t most = uint32_t(multiprocessors) * Scan::kBlocks;

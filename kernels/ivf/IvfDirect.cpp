@@ -104,8 +104,7 @@ void launchScan(
         }
     }
     if constexpr (
-            kCoding == ListCoding::Float32 || kCoding == ListCoding::Scalar8 ||
-            kCoding == ListCoding::Product) {
+            kCoding == ListCoding::Scalar8 || kCoding == ListCoding::Product) {
         if (!plan.shared && params.bounds) {
             if (!params.centroids) {
                 BITS_CUDA_CHECK(cudaMemsetAsync(
@@ -118,7 +117,7 @@ void launchScan(
                 launchIvfBookScan<kMetric>(
                         params, device.multiprocessors, stream);
             } else {
-                launchIvfCodeFloors<kMetric, kCoding>(
+                launchIvfCodeFloors<kMetric>(
                         params, device.multiprocessors, stream);
             }
             launchIvfFloorsFinish<kMetric, kCoding>(params, stream);

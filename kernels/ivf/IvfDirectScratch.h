@@ -4,6 +4,7 @@
 #include "kernels/ivf/IvfFilterBits.h"
 #include "kernels/ivf/IvfFloors.h"
 #include "kernels/ivf/IvfScratch.h"
+#include "kernels/ivf/IvfTimes.h"
 
 /// What a direct search has in scratch.
 namespace faiss_bits {
@@ -16,11 +17,15 @@ inline bool hasEstimates(const IvfDirectPlan& plan, const IvfKnnProblem& p) {
              hasIvfProductScan(p.lists, p.device));
 }
 
-/// The same of queries by themselves, in float32.
+/// The same of queries by themselves, in float32: of product codes where tables
+/// are expected to take less time than canonical distances.
 inline bool hasCodeFloors(const IvfDirectPlan& plan, const IvfKnnProblem& p) {
-    return !plan.shared &&
-            (hasIvfCodeFloors(p.lists, p.numQueries, p.k) ||
-             hasIvfBookTables(p.lists, p.numQueries, p.nprobe, p.k, p.device));
+    if (plan.shared) {
+        return false;
+    }
+    return hasIvfCodeFloors(p.lists, p.numQueries, p.k) ||
+            (hasIvfBookTables(p.lists, p.numQueries, p.nprobe, p.k, p.device) &&
+             ivf_times::ofBookTables(p) < ivf_times::ofBookScan(p));
 }
 
 /// Of queries that share lists the bits of a test are made before the scan.

@@ -12,21 +12,27 @@ constexpr int kIvfFloorVectors = 4;
 constexpr int kMostFloorDims = 128;
 /// More queries take the ways that they took before these estimates.
 constexpr idx_t kMostFloorQueries = 63;
+/// Neighbours: of more the finish makes more keys than that saves.
+constexpr int kMostFloorK = 32;
 
-/// Whether queries by themselves go so. Float32 vectors of few dimensions have
-/// a lane each.
+/// Whether queries by themselves go so: of interleaved codes of 8 bits. A scan
+/// that looks ids up has them for some groups at a time. Few queries and more
+/// than some neighbours gain nothing.
 inline bool hasIvfCodeFloors(const IvfLists& lists, idx_t numQueries, int k) {
-    return (lists.coding == ListCoding::Scalar8 ||
-            (lists.coding == ListCoding::Float32 && !areVectorsAlone(lists))) &&
+    constexpr int kFew = 16;
+    constexpr idx_t kSome = 4;
+    return lists.coding == ListCoding::Scalar8 &&
             lists.layout == ListLayout::Interleaved &&
-            lists.d <= kMostFloorDims && lists.d % 4 == 0 && numQueries > 0 &&
-            numQueries <= kMostFloorQueries && k <= kMostFinishedK;
+            lists.d <= kMostFloorDims && lists.d % 4 == 0 &&
+            !lists.idTest.isThere() && numQueries > 0 &&
+            numQueries <= kMostFloorQueries &&
+            k <= (numQueries < kSome ? kFew : kMostFloorK);
 }
 
 /// Estimates of keys to search.distances, the least of each four vectors, NaN
 /// where there is none, and to least of each 32; bounds, which were zeros;
 /// columns, starts and steps.
-template <Metric kMetric, ListCoding kCoding>
+template <Metric kMetric>
 void launchIvfCodeFloors(
         const IvfDirectParams& params,
         int multiprocessors,

@@ -20,8 +20,9 @@ namespace {
 
 constexpr int kThreads = 512;
 constexpr int kOfFour = kIvfFloorVectors; // vectors of an estimate
+constexpr int kRoom = 16 * kMostFloorK;   // for candidates
 
-template <Metric kMetric, class Vectors, int kRoom>
+template <Metric kMetric, class Vectors>
 struct IvfFloorsFinish {
     using Finish = DirectFinish<kThreads, kRoom>;
     using Sums = IvfDirectSums<kMetric, Vectors::kCoding>;
@@ -285,10 +286,10 @@ struct IvfFloorsFinish {
 static_assert(kWarpSize / kPairLanes == kOfFour);
 
 /// A block a row.
-template <Metric kMetric, class Vectors, int kRoom>
+template <Metric kMetric, class Vectors>
 __global__ __launch_bounds__(kThreads) void floorsFinishKernel(
         const __grid_constant__ IvfDirectParams params) {
-    using Finish = IvfFloorsFinish<kMetric, Vectors, kRoom>;
+    using Finish = IvfFloorsFinish<kMetric, Vectors>;
     extern __shared__ __align__(16) uint8_t floorsFinishMemory[];
     allowNext();
     waitForPrevious();
@@ -303,33 +304,23 @@ __global__ __launch_bounds__(kThreads) void floorsFinishKernel(
 
 template <Metric kMetric, ListCoding kCoding>
 void launchIvfFloorsFinish(const IvfDirectParams& params, cudaStream_t stream) {
-    const auto of = [&]<int kRoom>() {
-        using Vectors = typename VectorsOfLists<kCoding>::template ListOf<
-                kCoding == ListCoding::Product ? ListLayout::Rows
-                                               : ListLayout::Interleaved>;
-        using Storage = typename IvfFloorsFinish<kMetric, Vectors, kRoom>::
-                SharedStorage;
-        const auto kernel = floorsFinishKernel<kMetric, Vectors, kRoom>;
-        launchAfterPrevious(
-                kernel,
-                dim3(params.search.rows),
-                kThreads,
-                allowSharedBytes(kernel, sizeof(Storage)),
-                stream,
-                params);
-    };
-    constexpr int kFew = 32;
-    params.search.k <= kFew ? of.template operator()<512>()
-                            : of.template operator()<16 * kMostFinishedK>();
+    using Vectors = typename VectorsOfLists<kCoding>::template ListOf<
+            kCoding == ListCoding::Product ? ListLayout::Rows
+                                           : ListLayout::Interleaved>;
+    const auto kernel = floorsFinishKernel<kMetric, Vectors>;
+    launchAfterPrevious(
+            kernel,
+            dim3(params.search.rows),
+            kThreads,
+            allowSharedBytes(
+                    kernel,
+                    sizeof(typename IvfFloorsFinish<kMetric, Vectors>::
+                                   SharedStorage)),
+            stream,
+            params);
 }
 
-template void launchIvfFloorsFinish<Metric::L2, ListCoding::Float32>(
-        const IvfDirectParams&,
-        cudaStream_t);
 template void launchIvfFloorsFinish<Metric::L2, ListCoding::Scalar8>(
-        const IvfDirectParams&,
-        cudaStream_t);
-template void launchIvfFloorsFinish<Metric::InnerProduct, ListCoding::Float32>(
         const IvfDirectParams&,
         cudaStream_t);
 template void launchIvfFloorsFinish<Metric::InnerProduct, ListCoding::Scalar8>(

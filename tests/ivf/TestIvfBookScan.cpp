@@ -1,7 +1,7 @@
 /// Direct searches of product codes by queries by themselves, with the codebook
 /// in shared memory (kernels/ivf/IvfBookScan.cuh, IvfBookTables.cuh).
 
-#include "kernels/ivf/IvfBoundedScans.h"
+#include "kernels/ivf/IvfDirectScratch.h"
 #include "tests/ivf/SharedCodeScans.h"
 
 namespace faiss_bits::test {
@@ -41,23 +41,29 @@ KernelCase caseOf(const Shape& shape, uint32_t seed) {
     return c;
 }
 
-void expectOne(const KernelCase& c) {
-    const KernelLists lists(c);
-    const IvfKnnProblem p = lists.plainProblem();
-    ASSERT_TRUE(hasIvfBookScan(p.lists, p.numQueries, p.nprobe, p.device)) << c;
+void expectOne(
+        const KernelLists& lists,
+        const IvfKnnProblem& p,
+        bool byTables) {
+    ASSERT_TRUE(hasIvfBookScan(p.lists, p.numQueries, p.nprobe, p.device));
     const IvfKnnPlan plan = planOf(p, false, false);
-    ASSERT_TRUE(plan.direct) << c;
+    ASSERT_TRUE(plan.direct);
+    ASSERT_EQ(hasCodeFloors(*plan.direct, p), byTables);
     lists.expectExact(lists.run(plan, p));
     // Whatever the scratch holds.
     lists.expectExact(lists.run(plan, p, 0));
 }
 
-/// Fewer queries or more neighbours have no tables.
-void expectAlone(KernelCase c) {
-    expectOne(c);
-    if (c.q >= kLeastBookTableRows) {
-        c.q = kLeastBookTableRows - 1;
-        expectOne(c);
+/// Canonical distances; and up to some neighbours by tables, which a greater
+/// number of vectors than need be brings about.
+void expectAlone(const KernelCase& c) {
+    SCOPED_TRACE(testing::Message() << c);
+    const KernelLists lists(c);
+    IvfKnnProblem p = lists.plainProblem();
+    expectOne(lists, p, false);
+    if (c.k <= kMostFloorK) {
+        p.mostVectors += (idx_t(1) << 22) / p.numQueries;
+        expectOne(lists, p, true);
     }
 }
 
@@ -96,7 +102,7 @@ TEST_F(IvfBookScan, HardValues) {
              ListFill::Huge,
              ListFill::Mixed,
              ListFill::NotFinite},
-            {1, 10, 128});
+            {1, 10, 32, 128});
 }
 
 TEST_F(IvfBookScan, Queries) {
@@ -116,18 +122,13 @@ TEST_F(IvfBookScan, SmallLists) {
         KernelCase c = caseOf({128, 64}, uint32_t(length) + 3);
         c.lengths = {0, length, length, 0, 1};
         c.nprobe = 5;
-        c.k = 40;
+        c.k = 30;
         expectAlone(c);
     }
 }
 
 TEST_F(IvfBookScan, NeighboursAndWhatThereIs) {
-    SharedCodeScans scans = scansOf({64, 16});
-    scans.expect = [](KernelCase c) {
-        c.q = kLeastBookTableRows;
-        expectOne(c);
-    };
-    scans.neighbours({1, 31, 32, 33, 128});
+    scansOf({64, 16}).neighbours({1, 31, 32, 33, 128});
 }
 
 TEST_F(IvfBookScan, LongListsOfManyBlocks) {
@@ -137,7 +138,7 @@ TEST_F(IvfBookScan, LongListsOfManyBlocks) {
         c.lengths = unevenLengths(40, 1500, c.seed);
         c.q = 16;
         c.nprobe = 12;
-        c.k = 100;
+        c.k = 32;
         expectAlone(c);
     }
 }
