@@ -7,6 +7,10 @@ set(instances "")
 foreach(metric L2 InnerProduct)
   add_instance("kernels/ivf/IvfBoundedLaunch.cuh" "ivf_bounded_${metric}"
     "launchIvfProductScan<Metric::${metric}>(const IvfDirectParams&, int, cudaStream_t)")
+  add_instance("kernels/ivf/IvfBookLaunch.cuh" "ivf_book_${metric}"
+    "launchIvfBookScan<Metric::${metric}>(const IvfDirectParams&, int, cudaStream_t)")
+  add_instance("kernels/ivf/IvfCodeFloors.cuh" "ivf_code_floors_${metric}"
+    "launchIvfCodeFloors<Metric::${metric}>(const IvfDirectParams&, int, cudaStream_t)")
   add_instance("kernels/ivf/IvfTableLaunch.cuh" "ivf_table_${metric}"
     "launchIvfTableScan<Metric::${metric}>(const IvfDirectParams&, const DeviceTraits&, cudaStream_t)")
   foreach(coding Float32 Float16 Scalar8 Scalar6 Scalar4 Product)
@@ -46,6 +50,7 @@ add_library(bits_ivf OBJECT
   ivf/IvfFewEstimates.cpp
   ivf/IvfFewResults.cu
   ivf/IvfFilterBits.cu
+  ivf/IvfFloorsFinish.cu
   ivf/IvfFind.cu
   ivf/IvfFoundResults.cu
   ivf/IvfKnn.cpp

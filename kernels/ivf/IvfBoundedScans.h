@@ -2,6 +2,7 @@
 
 #include "kernels/ivf/IvfDirectParams.h"
 #include "kernels/ivf/IvfEstimateBound.h"
+#include "kernels/ivf/IvfFloors.h"
 #include "kernels/ivf/IvfTableBound.h"
 
 /// Direct searches whose scan writes estimates of keys in place of the keys;
@@ -75,6 +76,64 @@ inline bool hasIvfProductScan(
     return dims == 2 || dims == 4 || dims == 8 || dims == 16;
 }
 
+// Of queries by themselves, with the codebook of product codes in float32 in
+// shared memory (IvfBookScan.cuh): threads of a block, one of a multiprocessor;
+// queries at most, each of which has a block or more; and bytes to find lists.
+constexpr int kIvfBookThreads = 512;
+constexpr uint32_t kMostBookRows = 32;
+constexpr size_t kIvfBookListBytes = 12 * 1024;
+constexpr size_t ivfBookSharedBytes(int d, uint32_t nprobe) {
+    return size_t(d) * (kIvfCodebookRows * sizeof(float) + sizeof(double)) +
+            kIvfBookListBytes +
+            nprobe * (sizeof(void*) + 3 * sizeof(uint32_t)) + sizeof(uint32_t);
+}
+
+/// The same of estimates by tables of a list (IvfBookTables.cuh).
+constexpr int kMostBookTableDims = 512;
+constexpr size_t kIvfBookTableListBytes = 3 * 4 * kMostBookTableDims;
+constexpr size_t ivfBookTableBytes(int d, int parts, uint32_t nprobe) {
+    return ivfBookSharedBytes(d, nprobe) +
+            size_t(parts) * kIvfCodebookRows * sizeof(float) +
+            kIvfBookTableListBytes;
+}
+
+/// Whether that scan takes such lists: rows of bytes, of parts of 2, 4, 8 or 16
+/// components, with a codebook on sixteen bytes that shared memory has room
+/// for, and centroids of which twos of components are read.
+inline bool hasIvfBookScan(
+        const IvfLists& lists,
+        idx_t rows,
+        int nprobe,
+        const DeviceTraits& device) {
+    const ListDecoding& decoding = lists.decoding;
+    if (lists.coding != ListCoding::Product ||
+        lists.layout != ListLayout::Rows || decoding.partBits != 8 ||
+        reinterpret_cast<uintptr_t>(decoding.codebook) % 16 != 0 ||
+        reinterpret_cast<uintptr_t>(decoding.centroids) % 8 != 0 ||
+        lists.d % canonical::kSlots != 0 || rows > idx_t(kMostBookRows) ||
+        ivfBookSharedBytes(lists.d, uint32_t(nprobe)) + kIvfBoundedReserved >
+                device.blockSharedBytes) {
+        return false;
+    }
+    const int dims = lists.d / decoding.numParts;
+    return dims == 2 || dims == 4 || dims == 8 || dims == 16;
+}
+
+/// Whether its estimates by tables do, whether it pays or not.
+inline bool hasIvfBookTables(
+        const IvfLists& lists,
+        idx_t rows,
+        int nprobe,
+        int k,
+        const DeviceTraits& device) {
+    return hasIvfBookScan(lists, rows, nprobe, device) && k <= kMostFloorK &&
+            lists.d <= kMostBookTableDims &&
+            ivfBookTableBytes(
+                    lists.d, lists.decoding.numParts, uint32_t(nprobe)) +
+                    kIvfBoundedReserved <=
+            device.blockSharedBytes;
+}
+
 // Of tiles of product codes by tables (IvfTableScan.cuh), which a block has.
 constexpr int kIvfTableQueries = 8;
 constexpr int kIvfTableVectors = 512;
@@ -107,6 +166,15 @@ inline bool hasIvfTableScan(const IvfLists& lists, const DeviceTraits& device) {
 /// Of lists that hasIvfProductScan().
 template <Metric kMetric>
 void launchIvfProductScan(
+        const IvfDirectParams& params,
+        int multiprocessors,
+        cudaStream_t stream);
+
+/// Keys of the vectors of each query's lists, and the columns, as
+/// launchIvfDirectScan; of lists that hasIvfBookScan(). With bounds, which were
+/// zeros, estimates as launchIvfCodeFloors, of lists that hasIvfBookTables().
+template <Metric kMetric>
+void launchIvfBookScan(
         const IvfDirectParams& params,
         int multiprocessors,
         cudaStream_t stream);

@@ -108,6 +108,27 @@ void launchScan(
                     params.search.lists, params.search.counts, bits, stream);
         }
     }
+    if constexpr (
+            kCoding == ListCoding::Scalar8 || kCoding == ListCoding::Product) {
+        if (!plan.shared && params.bounds) {
+            if (!params.centroids) {
+                BITS_CUDA_CHECK(cudaMemsetAsync(
+                        params.bounds,
+                        0,
+                        2 * params.search.rows * sizeof(uint32_t),
+                        stream));
+            }
+            if constexpr (kCoding == ListCoding::Product) {
+                launchIvfBookScan<kMetric>(
+                        params, device.multiprocessors, stream);
+            } else {
+                launchIvfCodeFloors<kMetric>(
+                        params, device.multiprocessors, stream);
+            }
+            launchIvfFloorsFinish<kMetric, kCoding>(params, stream);
+            return;
+        }
+    }
     if (plan.shared ? areSharedByFours(lists) : areStaged(lists)) {
         const auto launch = plan.shared
                 ? launchIvfStagedSharedScan<kMetric, kCoding>
@@ -120,6 +141,12 @@ void launchScan(
     } else if (plan.shared) {
         launchIvfSharedScan<kMetric, kCoding>(
                 params, device.multiprocessors, stream);
+    } else if (hasIvfBookScan(
+                       lists,
+                       params.search.rows,
+                       int(params.search.nprobe),
+                       device)) {
+        launchIvfBookScan<kMetric>(params, device.multiprocessors, stream);
     } else {
         launchIvfDirectScan<kMetric, kCoding>(
                 params, device.multiprocessors, stream);
@@ -333,6 +360,8 @@ void runPart(
     });
     if (plan.selects) {
         select(plan, p, scratch, params, stream);
+    } else if (hasCodeFloors(plan, p)) {
+        // The launch of the scan has the finish.
     } else if (params.bounds) {
         launchIvfBoundedFinish(params, stream);
     } else {

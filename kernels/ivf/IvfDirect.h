@@ -19,6 +19,8 @@
 /// of which a selection takes the nearest. Product codes that queries share are
 /// scanned for estimates of keys, whose bound is proved (IvfProductBound.h):
 /// the block of a query finds the keys of all that may be among the nearest.
+/// So are float32 vectors and codes of 8 bits that a query reads by itself
+/// (IvfFloorBound.h).
 /// Those that these scans do not take, or of long vectors, are scanned by
 /// tables of entries (IvfTableBound.h), of many queries in parts of these.
 namespace faiss_bits {

@@ -23,19 +23,29 @@ constexpr int kThreads = 256;
 constexpr int kPairs = kThreads / kPairLanes; // of a block
 constexpr int kAhead = 16;                    // loads in flight
 constexpr int kStep = kAhead * kPairLanes;    // components
+constexpr int kTogether = 4; // queries of a block, where they are many
+constexpr int kMostTogetherDims = 1024; // of these
 
-/// kPairs centroids (x) and a query (y).
-template <Metric kMetric>
+/// kPairs centroids (x) and kQueries queries (y), which share what is read and
+/// widened of a centroid.
+template <Metric kMetric, int kQueries>
 __global__ __launch_bounds__(kThreads) void centroidsKernel(
         const __grid_constant__ IvfDirectParams params) {
     using Terms = canonical::Terms<kMetric>;
-    __shared__ double query[kMostDirectDims];
+    constexpr int kMost = kQueries == 1 ? kMostDirectDims : kMostTogetherDims;
+    __shared__ double query[kQueries][kMost];
     // In this order: what comes after may read what was written before.
     waitForPrevious();
     allowNext();
     if (params.arrived && blockIdx.x == 0 && blockIdx.y == 0 &&
         threadIdx.x == 0) {
         *params.arrived = 0;
+    }
+    const uint32_t firstRow = blockIdx.y * kQueries;
+    const uint32_t rows =
+            min(params.search.rows - firstRow, uint32_t(kQueries));
+    if (params.bounds && blockIdx.x == 0 && threadIdx.x < 2 * rows) {
+        params.bounds[2 * firstRow + threadIdx.x] = 0;
     }
     const IvfParams& search = params.search;
     const int d = search.d;
@@ -53,13 +63,18 @@ __global__ __launch_bounds__(kThreads) void centroidsKernel(
         }
     };
     load(0);
-    const float* from = search.queries + int64_t(blockIdx.y) * d;
+    const float* from = search.queries + int64_t(firstRow) * d;
     const int padded = (d + kStep - 1) / kStep * kStep;
-    for (int c = threadIdx.x; c < padded; c += kThreads) {
-        query[c] = c < d ? double(from[c]) : 0.0;
+#pragma unroll
+    for (int q = 0; q < kQueries; ++q) {
+        for (int c = threadIdx.x; c < padded; c += kThreads) {
+            query[q][c] = c < d && q < int(rows)
+                    ? double(from[int64_t(q) * d + c])
+                    : 0.0;
+        }
     }
     __syncthreads();
-    double sums[Terms::kSums] = {};
+    double sums[kQueries][Terms::kSums] = {};
     for (int begin = 0; begin < d; begin += kStep) {
         if (begin > 0) {
             load(begin);
@@ -67,17 +82,25 @@ __global__ __launch_bounds__(kThreads) void centroidsKernel(
         // Components beyond d are zeros, which no sum notices.
 #pragma unroll
         for (int i = 0; i < kAhead; ++i) {
-            Terms::add(
-                    sums,
-                    double(xs[i]),
-                    query[begin + lane + i * kPairLanes],
-                    canonical::Power{});
+            const double x = double(xs[i]);
+#pragma unroll
+            for (int q = 0; q < kQueries; ++q) {
+                Terms::add(
+                        sums[q],
+                        x,
+                        query[q][begin + lane + i * kPairLanes],
+                        canonical::Power{});
+            }
         }
     }
-    joinSlots<Terms>(sums);
-    if (isThere && lane == 0) {
-        params.centroidKeys[int64_t(blockIdx.y) * numLists + list] =
-                entryKey(distanceEntry<kMetric>(Terms::finish(sums), list));
+#pragma unroll
+    for (int q = 0; q < kQueries; ++q) {
+        joinSlots<Terms>(sums[q]);
+        if (isThere && lane == 0 && q < int(rows)) {
+            params.centroidKeys[int64_t(firstRow + q) * numLists + list] =
+                    entryKey(distanceEntry<kMetric>(
+                            Terms::finish(sums[q]), list));
+        }
     }
 }
 
@@ -111,6 +134,12 @@ __global__ __launch_bounds__(IvfDirectLists::kThreads) void directListsKernel(
                 params.search.d / params.search.lists.decoding.numParts;
         IvfCodebook{shared.codebook, params, dims}.run(block);
         return;
+    }
+    // What was there before the kernel of the centroids can be read while that
+    // runs.
+    if (params.centroids) {
+        IvfDirectLists::prefetch(
+                params.search.lists, blockIdx.y, params.search.rows);
     }
     waitForPrevious();
     const IvfDirectLists::Tables tables(memory, params.search.nprobe);
@@ -149,12 +178,21 @@ void launchIvfCentroids(
         cudaStream_t stream) {
     static_assert(kMostDirectDims % kStep == 0);
     const uint32_t lists = uint32_t(params.search.lists.numLists);
-    const auto kernel = metric == Metric::L2
-            ? centroidsKernel<Metric::L2>
-            : centroidsKernel<Metric::InnerProduct>;
+    // Fewer blocks than that leave multiprocessors without one.
+    constexpr uint32_t kManyBlocks = 256;
+    const uint32_t across = (lists + kPairs - 1) / kPairs;
+    const uint32_t down = (params.search.rows + kTogether - 1) / kTogether;
+    const bool together = params.search.d <= kMostTogetherDims &&
+            params.search.rows > 1 && across * down >= kManyBlocks;
+    const auto of = [&]<int kQueries>() {
+        return metric == Metric::L2
+                ? centroidsKernel<Metric::L2, kQueries>
+                : centroidsKernel<Metric::InnerProduct, kQueries>;
+    };
     launchAfterPrevious(
-            kernel,
-            dim3((lists + kPairs - 1) / kPairs, params.search.rows),
+            together ? of.template operator()<kTogether>()
+                     : of.template operator()<1>(),
+            dim3(across, together ? down : params.search.rows),
             kThreads,
             0,
             stream,

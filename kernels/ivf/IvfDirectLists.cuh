@@ -8,8 +8,10 @@
 
 namespace faiss_bits {
 
-struct IvfDirectLists {
-    static constexpr int kThreads = kIvfDirectThreads;
+/// kOfThreads: of the block.
+template <int kOfThreads>
+struct IvfDirectListsBy {
+    static constexpr int kThreads = kOfThreads;
     using Narrow = BlockNarrow<kThreads>;
 
     /// More than the nearest lists, so that one histogram mostly finds them.
@@ -192,5 +194,7 @@ struct IvfDirectLists {
         }
     }
 };
+
+using IvfDirectLists = IvfDirectListsBy<kIvfDirectThreads>;
 
 } // namespace faiss_bits

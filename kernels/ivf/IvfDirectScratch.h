@@ -2,7 +2,9 @@
 
 #include "kernels/ivf/IvfBoundedScans.h"
 #include "kernels/ivf/IvfFilterBits.h"
+#include "kernels/ivf/IvfFloors.h"
 #include "kernels/ivf/IvfScratch.h"
+#include "kernels/ivf/IvfTimes.h"
 
 /// What a direct search has in scratch.
 namespace faiss_bits {
@@ -13,6 +15,17 @@ inline bool hasEstimates(const IvfDirectPlan& plan, const IvfKnnProblem& p) {
     return plan.byTables ||
             (plan.shared && p.k <= kMostFinishedK &&
              hasIvfProductScan(p.lists, p.device));
+}
+
+/// The same of queries by themselves, in float32: of product codes where tables
+/// are expected to take less time than canonical distances.
+inline bool hasCodeFloors(const IvfDirectPlan& plan, const IvfKnnProblem& p) {
+    if (plan.shared) {
+        return false;
+    }
+    return hasIvfCodeFloors(p.lists, p.numQueries, p.k) ||
+            (hasIvfBookTables(p.lists, p.numQueries, p.nprobe, p.k, p.device) &&
+             ivf_times::ofBookTables(p) < ivf_times::ofBookScan(p));
 }
 
 /// Of queries that share lists the bits of a test are made before the scan.
@@ -69,6 +82,14 @@ struct DirectScratch {
         } else {
             params.keys = slices.take<uint32_t>(columns);
             params.least = slices.take<uint32_t>(columns / kIvfGroup);
+        }
+        if (hasCodeFloors(plan, p)) {
+            search.distances = slices.take<float>(columns / kIvfFloorVectors);
+            params.bounds = slices.take<uint32_t>(2 * rows);
+            if (isScalar(p.lists.coding)) {
+                search.starts = slices.take<float>(size_t(p.lists.d));
+                search.steps = slices.take<float>(size_t(p.lists.d));
+            }
         }
         if (plan.byTables) {
             params.bounds = slices.take<uint32_t>(2 * rows);

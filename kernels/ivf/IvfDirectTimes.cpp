@@ -1,8 +1,10 @@
 #include <algorithm>
 #include <cmath>
+#include <optional>
 
 #include "kernels/ivf/IvfBoundedScans.h"
 #include "kernels/ivf/IvfDirectParams.h"
+#include "kernels/ivf/IvfDirectScratch.h"
 #include "kernels/ivf/IvfStagedParams.h"
 #include "kernels/ivf/IvfTimes.h"
 #include "kernels/ivf/ListCodes.h"
@@ -82,6 +84,30 @@ constexpr double kTableEntryTime = 1.25e-12;
 constexpr double kTableFinishTime = 36e-9;
 constexpr double kTableScoreTime = 2e-12;
 constexpr int kH100Multiprocessors = 132;
+
+// Of queries by themselves, fitted to 1 to 63 of them, 8 to 128 of 1,024 and
+// 4,096 lists of 2^20 x 128, k = 10 and 100 (H200,
+// docs/design/ivf_few_queries.md). Float32 vectors, bytes a second; codes of 8
+// bits by estimates in float32 (IvfCodeFloors.cuh), to begin, and a component.
+constexpr double kAloneSpeed = 3.2e12;
+constexpr double kCodeFloorsTime = 4e-6;
+constexpr double kFloorCodeTime = 0.42e-12;
+// Product codes with the codebook in shared memory (IvfBookScan.cuh): a
+// component, and a look-up beside that. By tables (IvfBookTables.cuh): to
+// begin, and that for a part, whose rows the finish looks up; a pair, and an
+// entry of it; a table, for a component.
+constexpr double kBookTime = 0.59e-12;
+constexpr double kBookLookUpTime = 0.4e-12;
+constexpr double kBookTablesTime = 2e-6;
+constexpr double kBookPartTime = 0.125e-6;
+constexpr double kBookPairTime = 17e-12;
+constexpr double kBookEntryTime = 0.69e-12;
+constexpr double kBookTableTime = 66e-12;
+// The finish of these estimates, for so many candidates more: codes of 8 bits,
+// and product codes.
+constexpr int kFloorsAtATime = 64;
+constexpr double kCodeFloorsFinishTime = 5e-6;
+constexpr double kBookTablesFinishTime = 11e-6;
 
 /// Seconds for a component that a direct search reads. Of codes that do not
 /// come through shared memory: fitted to six times of eight bits (H200), within
@@ -192,6 +218,36 @@ double directDims(const IvfDirectPlan& plan, const IvfLists& lists) {
     return lists.d - part + std::min(kPartOfStep * part, kMostOfPart);
 }
 
+/// How often the finish of estimates in float32 takes candidates, after the
+/// first time.
+int furtherFloorsOf(const IvfKnnProblem& p) {
+    return (p.k + p.k / 16) * kIvfFloorVectors / kFloorsAtATime;
+}
+
+/// Beside what starts a direct search of queries by themselves, where it is not
+/// that of sums by eight warps.
+std::optional<double> ofQueriesAlone(
+        const IvfDirectPlan& plan,
+        const IvfKnnProblem& p) {
+    if (plan.shared) {
+        return {};
+    }
+    const double components =
+            double(p.numQueries) * double(p.mostVectors) * p.lists.d;
+    if (hasIvfBookScan(p.lists, p.numQueries, p.nprobe, p.device)) {
+        return hasCodeFloors(plan, p) ? ofBookTables(p) : ofBookScan(p);
+    }
+    if (hasCodeFloors(plan, p)) {
+        return kCodeFloorsTime + components * kFloorCodeTime +
+                furtherFloorsOf(p) * kCodeFloorsFinishTime;
+    }
+    if (p.lists.coding == ListCoding::Float32 && p.k <= kMostFinishedK &&
+        p.lists.d > kMostDimsAlone && p.numQueries <= kMostFloorQueries) {
+        return components * double(sizeof(float)) / kAloneSpeed;
+    }
+    return {};
+}
+
 /// Of interleaved codes, whose queries by themselves test the ids.
 double ofIdTests(const IvfDirectPlan& plan, const IvfKnnProblem& p) {
     return !plan.shared && areStaged(p.lists) && p.lists.idTest.isThere()
@@ -200,6 +256,21 @@ double ofIdTests(const IvfDirectPlan& plan, const IvfKnnProblem& p) {
 }
 
 } // namespace
+
+double ofBookScan(const IvfKnnProblem& p) {
+    return double(p.numQueries) * double(p.mostVectors) *
+            (p.lists.d * kBookTime +
+             p.lists.decoding.numParts * kBookLookUpTime);
+}
+
+double ofBookTables(const IvfKnnProblem& p) {
+    const double parts = p.lists.decoding.numParts;
+    return kBookTablesTime + parts * kBookPartTime +
+            double(p.numQueries) *
+            (double(p.mostVectors) * (kBookPairTime + parts * kBookEntryTime) +
+             double(p.nprobe) * p.lists.d * kBookTableTime) +
+            furtherFloorsOf(p) * kBookTablesFinishTime;
+}
 
 double ofDirect(const IvfDirectPlan& plan, const IvfKnnProblem& p) {
     const double pairs = double(p.numQueries) * double(p.mostVectors);
@@ -230,6 +301,9 @@ double ofDirect(const IvfDirectPlan& plan, const IvfKnnProblem& p) {
             (plan.selects ? kSelectionTime : 0);
     if (plan.byTables) {
         return start + ofTableScan(plan, p);
+    }
+    if (const auto alone = ofQueriesAlone(plan, p)) {
+        return start + ofIdTests(plan, p) + *alone;
     }
     if (plan.shared && p.lists.coding == ListCoding::Product) {
         return start + ofProductScan(p);

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include "kernels/ivf/IvfFloors.h"
 #include "kernels/ivf/IvfKnn.h"
 #include "kernels/ivf/IvfStagedParams.h"
 #include "kernels/ivf/IvfTimes.h"
@@ -129,6 +130,7 @@ TEST(IvfStagedPlan, QueriesShareCodesWhereThatTookLess) {
         p.longestList = p.lists.numVectors / cell.numLists * 8 / 7;
         p.mostVectors = p.longestList * cell.nprobe;
         p.centroids = &centroids;
+        p.k = 100; // canonical distances of all
         const IvfKnnPlan plan = planIvfKnn(p, size_t(448) << 20);
         const ::testing::Message text = ::testing::Message()
                 << int(cell.coding) << " d=" << cell.d << ", " << cell.nprobe
@@ -136,6 +138,13 @@ TEST(IvfStagedPlan, QueriesShareCodesWhereThatTookLess) {
                 << " queries: " << plan.toString();
         ASSERT_TRUE(plan.direct) << text;
         EXPECT_EQ(plan.direct->shared, cell.shared) << text;
+        // By estimates in float32 queries by themselves took less.
+        p.k = 10;
+        if (hasIvfCodeFloors(p.lists, p.numQueries, p.k)) {
+            const IvfKnnPlan floors = planIvfKnn(p, size_t(448) << 20);
+            ASSERT_TRUE(floors.direct) << text;
+            EXPECT_FALSE(floors.direct->shared) << text;
+        }
     }
 }
 
@@ -148,6 +157,7 @@ TEST(IvfStagedPlan, FiltersCostQueriesThatShareMore) {
         p.lists.layout = ListLayout::Interleaved;
         p.numQueries = 4;
         p.nprobe = nprobe;
+        p.k = 100; // the same scan with a test and without
         p.mostVectors = 1170 * nprobe;
         if (hasTest) {
             p.lists.idTest.kind = ListIdTest::Kind::Range;

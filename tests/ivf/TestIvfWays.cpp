@@ -205,6 +205,57 @@ TEST(IvfWays, FewQueriesGoDirect) {
     }
 }
 
+TEST(IvfWays, FewQueriesShareListsWhereThatTookLess) {
+    // Of 2^20 x 128 (docs/design/ivf_few_queries.md, "Queries by themselves in
+    // float32"), each way forced.
+    struct Cell {
+        int parts; // 0: float32
+        idx_t numLists;
+        int nprobe;
+        idx_t numQueries;
+        int k;
+        bool shared;
+    };
+    const float centroids = 0; // never read
+    for (const Cell& cell :
+         {Cell{0, 1024, 32, 4, 10, false},
+          Cell{0, 1024, 32, 16, 10, false},
+          Cell{0, 1024, 32, 63, 10, true},
+          Cell{0, 1024, 128, 4, 10, false},
+          Cell{0, 1024, 128, 16, 10, true},
+          Cell{0, 4096, 128, 16, 10, false},
+          Cell{0, 256, 8, 16, 10, false},
+          Cell{32, 1024, 32, 16, 10, false},
+          Cell{32, 1024, 32, 32, 10, false},
+          Cell{32, 1024, 32, 63, 10, true},
+          Cell{32, 4096, 32, 16, 10, false},
+          Cell{32, 4096, 128, 16, 10, false},
+          Cell{64, 1024, 32, 8, 10, false},
+          Cell{64, 1024, 32, 16, 10, false},
+          Cell{64, 1024, 128, 16, 10, true},
+          Cell{64, 4096, 32, 16, 10, false}}) {
+        IvfKnnProblem p = someProblem();
+        p.lists.numLists = cell.numLists;
+        p.centroids = &centroids;
+        p.nprobe = cell.nprobe;
+        p.numQueries = cell.numQueries;
+        p.k = cell.k;
+        if (cell.parts > 0) {
+            p.lists.coding = ListCoding::Product;
+            p.lists.layout = ListLayout::Rows;
+            p.lists.decoding.numParts = cell.parts;
+        }
+        p.longestList = p.lists.numVectors / cell.numLists * 17 / 16;
+        p.mostVectors = p.longestList * cell.nprobe;
+        const IvfKnnPlan plan = planIvfKnn(p, size_t(448) << 20);
+        ASSERT_TRUE(plan.direct) << plan.toString();
+        EXPECT_EQ(plan.direct->shared, cell.shared)
+                << cell.parts << " parts, " << cell.nprobe << " of "
+                << cell.numLists << " lists, " << cell.numQueries
+                << " queries: " << plan.toString();
+    }
+}
+
 TEST(IvfWays, RangesKeepAllDistances) {
     IvfKnnProblem p = someProblem();
     p.numQueries = 1;

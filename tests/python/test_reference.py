@@ -104,10 +104,11 @@ INNER = """
     faiss_bits/common/* faiss_bits/flat/SearchCounters.h faiss_bits/flat/SelectedIds.h
     kernels/*/*/* kernels/canonical/* kernels/cluster/* kernels/device/*
     kernels/common/ContextId.h kernels/common/HostWord.h kernels/common/PerDevice.h
-    kernels/ivf/IvfBoundedScans.h kernels/ivf/IvfChoice.h
+    kernels/ivf/IvfBoundedScans.h kernels/ivf/IvfChoice.h kernels/ivf/IvfCodeBound.h
     kernels/ivf/IvfDirect.h kernels/ivf/IvfDirectParams.h kernels/ivf/IvfDirectScratch.h
     kernels/ivf/IvfDistances.h kernels/ivf/IvfEstimateBound.h kernels/ivf/IvfFilterBits.h
-    kernels/ivf/IvfFewEstimates.h kernels/ivf/IvfFind.h kernels/ivf/IvfFoundParams.h kernels/ivf/IvfParams.h
+    kernels/ivf/IvfFewEstimates.h kernels/ivf/IvfFind.h kernels/ivf/IvfFloorBound.h kernels/ivf/IvfFloors.h
+    kernels/ivf/IvfFoundParams.h kernels/ivf/IvfParams.h
     kernels/ivf/IvfRangeFound.h kernels/ivf/IvfRangeParams.h kernels/ivf/IvfStagedParams.h
     kernels/ivf/IvfProductBound.h kernels/ivf/IvfRemoval.h kernels/ivf/IvfScratch.h kernels/ivf/IvfSelectedCopy.h
     kernels/ivf/IvfEstimateShape.h kernels/ivf/IvfTableBound.h kernels/ivf/IvfTimes.h kernels/ivf/ListCodes.h

@@ -1,0 +1,336 @@
+// The k nearest of a direct search, of estimates of the keys of fours of
+// columns: the vectors of what may be among them get canonical keys, and these
+// are sorted.
+//
+// Bound by: the wait for memory, some seven times one after another.
+
+#include "kernels/common/DependentLaunch.h"
+#include "kernels/common/DynamicShared.h"
+#include "kernels/ivf/IvfBoundedScans.h"
+#include "kernels/ivf/IvfFloorBound.h"
+#include "kernels/ivf/IvfDirectFinish.cuh"
+#include "kernels/ivf/IvfDirectSums.cuh"
+#include "kernels/ivf/IvfFloors.h"
+#include "kernels/ivf/IvfIdTest.cuh"
+#include "kernels/knn/certified/JoinSlots.cuh"
+
+namespace faiss_bits {
+
+namespace {
+
+constexpr int kThreads = 512;
+constexpr int kOfFour = kIvfFloorVectors; // vectors of an estimate
+constexpr int kRoom = 16 * kMostFloorK;   // for candidates
+
+template <Metric kMetric, class Vectors>
+struct IvfFloorsFinish {
+    using Finish = DirectFinish<kThreads, kRoom>;
+    using Sums = IvfDirectSums<kMetric, Vectors::kCoding>;
+    using Terms = canonical::Terms<kMetric>;
+    static constexpr uint32_t kMostFours = kRoom / kOfFour;
+    static constexpr uint32_t kEvery = kNanKey - 1; // key
+    static constexpr int kMostPadded =
+            kMostBookTableDims; // more than kMostFloorDims
+
+    struct SharedStorage {
+        typename Finish::SharedStorage finish;
+        double query[kMostPadded];
+        uint32_t numFours;
+        uint32_t numLimiting; // groups that were found and set a limit
+    };
+
+    SharedStorage& shared;
+    const IvfDirectParams& params;
+    const uint32_t row;
+
+    __device__ __forceinline__ void run() const {
+        Finish finish{shared.finish, params, row};
+        const uint32_t k = uint32_t(params.search.k);
+        const uint32_t total = finish.begin();
+        const float* from =
+                params.search.queries + int64_t(row) * params.search.d;
+        for (int c = threadIdx.x; c < kMostPadded; c += kThreads) {
+            shared.query[c] = c < params.search.d ? double(from[c]) : 0.0;
+        }
+        const uint32_t limit = findGroups(total, k);
+        if (shared.finish.numGroups <= kRoom) {
+            findFours(limit);
+        }
+        if (shared.finish.numGroups > kRoom || shared.numFours > kMostFours) {
+            scoreAll(shared, params, row, total, limit);
+            finish.run();
+        } else {
+            score(limit);
+            finish.write(shared.finish.count, k);
+        }
+    }
+
+   private:
+    /// Of a key that the estimates of k vectors are not above.
+    __device__ __forceinline__ uint32_t limitOf(uint32_t key) const {
+        const float limit = __double2float_ru(ivf_code::limitOf<kMetric>(
+                double(keyValue(key)),
+                __uint_as_float(params.bounds[2 * row]),
+                params.search.d));
+        // No number: some list has no bound.
+        return limit == limit ? min(orderedKey(limit), kEvery) : kEvery;
+    }
+
+    __device__ __forceinline__ const float* estimates() const {
+        return params.search.distances +
+                int64_t(row) * (params.search.stride / kOfFour);
+    }
+
+    /// Groups of 32 columns that have all keys up to a limit, which k vectors
+    /// are not above; of more than there is room for some. The block is in step
+    /// then. What has no estimate sets no limit, and is within any.
+    __device__ __forceinline__ uint32_t
+    findGroups(uint32_t total, uint32_t k) const {
+        auto& found = shared.finish;
+        constexpr int kOfThread = 4;
+        constexpr uint32_t kAtOnce = kThreads * kOfThread;
+        const uint32_t* least = params.least +
+                int64_t(row) * (params.search.stride / kListGroup);
+        uint32_t some[kOfThread];
+        const auto load = [&](uint32_t at) {
+#pragma unroll
+            for (int i = 0; i < kOfThread; ++i) {
+                const uint32_t from = at + i * kThreads;
+                some[i] = from < total ? least[from] : kNanKey;
+            }
+        };
+        // Those of a thread stay in registers, unless there are more.
+        const bool areFew = total <= kAtOnce;
+        load(threadIdx.x);
+        const auto forEachFrom = [&](uint32_t lowest, auto take) {
+            for (uint32_t at = threadIdx.x; at < total; at += kAtOnce) {
+                if (!areFew) {
+                    load(at);
+                }
+#pragma unroll
+                for (int i = 0; i < kOfThread; ++i) {
+                    if (some[i] >= lowest && some[i] != kNanKey) {
+                        take(makeEntry(some[i], at + i * kThreads));
+                    }
+                }
+            }
+        };
+        const uint32_t lowest = orderedKey(-FLT_MAX);
+        const auto forEach = [&](auto take) { forEachFrom(lowest, take); };
+        if (threadIdx.x == 0) {
+            found.numGroups = 0;
+            found.count = 0;
+            shared.numFours = 0;
+            shared.numLimiting = 0;
+        }
+        __syncthreads();
+        uint32_t limit = kEvery;
+        if (total > k) {
+            limit = limitOf(
+                    entryKey(typename Finish::Narrow{found.narrow}.limit(
+                            forEach, k, k + k / 8 + 8)));
+        }
+        const auto collect = [&] {
+            forEachFrom(0, [&](uint64_t entry) {
+                if (entryKey(entry) <= limit) {
+                    if (entryKey(entry) >= lowest) {
+                        atomicAdd(&shared.numLimiting, 1u);
+                    }
+                    const uint32_t to = atomicAdd(&found.numGroups, 1u);
+                    if (to < kRoom) {
+                        found.groups[to] = entryColumn(entry);
+                    }
+                }
+            });
+            __syncthreads();
+        };
+        collect();
+        // Fewer than k set a limit, and none is above the greatest of them.
+        if (shared.numLimiting < k && limit != kEvery) {
+            __syncthreads(); // all have read the number
+            if (threadIdx.x == 0) {
+                found.numGroups = 0;
+            }
+            __syncthreads();
+            limit = kEvery;
+            collect();
+        }
+        return limit;
+    }
+
+    /// Of the groups that were found; of more than there is room for some. The
+    /// block is in step then.
+    __device__ __forceinline__ void findFours(uint32_t limit) const {
+        auto& found = shared.finish;
+        constexpr uint32_t kFours = kListGroup / kOfFour; // of a group
+        const uint32_t count = found.numGroups * kFours;
+        for (uint32_t i = threadIdx.x; i < count; i += kThreads) {
+            const uint32_t four =
+                    found.groups[i / kFours] * kFours + i % kFours;
+            const float value = estimates()[four];
+            if (value >= -INFINITY && orderedKey(value) <= limit) {
+                const uint32_t to = atomicAdd(&shared.numFours, 1u);
+                if (to < kMostFours) {
+                    found.columns[to] = four;
+                }
+            }
+        }
+        __syncthreads();
+    }
+
+    struct Scored {
+        uint32_t key;
+        uint32_t list;
+        uint32_t vector;
+    };
+
+    /// The canonical key of a column, by eight lanes, in all of them; by all
+    /// lanes of the warp. What is not to be found has none.
+    __device__ __forceinline__ Scored keyOf(uint32_t column) const {
+        const IvfParams& search = params.search;
+        const uint32_t probe =
+                Finish{shared.finish, params, row}.probeOf(column);
+        Scored scored;
+        scored.list = shared.finish.lists[probe];
+        scored.vector = column - shared.finish.first[probe];
+        const uint32_t length = listLength(search.lists, scored.list);
+        bool isThere = scored.vector < length &&
+                isSelected(search.lists, scored.list, scored.vector);
+        if (isThere && search.lists.idTest.kind != ListIdTest::Kind::None) {
+            isThere = passesIdTest(
+                    search.lists.idTest,
+                    listId(search.lists, scored.list, scored.vector));
+        }
+        TilePlace place = {};
+        place.first = min(scored.vector, length - 1);
+        place.last = length;
+        place.list = search.lists.vectors[scored.list];
+        place.listNumber = scored.list;
+        const Vectors vectors(search);
+        double sums[1] = {};
+        Sums::template addSlot<1>(
+                vectors.vector(place, 0),
+                int(threadIdx.x % kPairLanes),
+                shared.query,
+                0,
+                search,
+                sums);
+        joinSlots<Terms>(sums);
+        scored.key = isThere
+                ? entryKey(distanceEntry<kMetric>(Terms::finish(sums), 0))
+                : kNanKey;
+        return scored;
+    }
+
+    /// What was found: keys and ids of what is within the limit.
+    __device__ __forceinline__ void score(uint32_t limit) const {
+        auto& found = shared.finish;
+        constexpr uint32_t kAtOnce = kThreads / kPairLanes;
+        const uint32_t count = shared.numFours * kOfFour;
+        for (uint32_t first = 0; first < count; first += kAtOnce) {
+            const uint32_t i = first + threadIdx.x / kPairLanes;
+            const bool isOne = i < count;
+            const Scored scored =
+                    keyOf(found.columns[isOne ? i / kOfFour : 0] * kOfFour +
+                          (isOne ? i % kOfFour : 0));
+            if (isOne && threadIdx.x % kPairLanes == 0 &&
+                scored.key <= limit) { // NaN is not
+                const uint32_t to = atomicAdd(&found.count, 1u);
+                found.keys[to] = scored.key;
+                found.ids[to] =
+                        listId(params.search.lists, scored.list, scored.vector);
+            }
+        }
+        __syncthreads();
+    }
+
+    /// More than there is room for: keys of all within the limit, for a finish
+    /// of keys. Out of line, so that it costs the others no registers.
+    __device__ static __noinline__ void scoreAll(
+            SharedStorage& shared,
+            const IvfDirectParams& params,
+            uint32_t row,
+            uint32_t total,
+            uint32_t limit) {
+        const IvfFloorsFinish self{shared, params, row};
+        const IvfParams& search = params.search;
+        const uint32_t lane = threadIdx.x % kWarpSize;
+        const float* estimates = self.estimates();
+        for (uint32_t g = threadIdx.x / kWarpSize; g < total;
+             g += kThreads / kWarpSize) {
+            uint32_t least = kNanKey;
+            for (uint32_t v = 0; v < kListGroup; v += kOfFour) {
+                const uint32_t column = g * kListGroup + v;
+                const float estimate = estimates[column / kOfFour];
+                uint32_t key = kNanKey;
+                if (estimate >= -INFINITY && orderedKey(estimate) <= limit) {
+                    key = self.keyOf(column + lane / kPairLanes).key;
+                }
+                if (lane % kPairLanes == 0) {
+                    params
+                            .keys[int64_t(row) * search.stride + column +
+                                  lane / kPairLanes] = key;
+                }
+                least = min(least, key);
+            }
+            least = __reduce_min_sync(kFullWarp, least);
+            if (lane == 0) {
+                params.least[int64_t(row) * (search.stride / kListGroup) + g] =
+                        least;
+            }
+        }
+        __syncthreads();
+    }
+};
+
+static_assert(kWarpSize / kPairLanes == kOfFour);
+
+/// A block a row.
+template <Metric kMetric, class Vectors>
+__global__ __launch_bounds__(kThreads) void floorsFinishKernel(
+        const __grid_constant__ IvfDirectParams params) {
+    using Finish = IvfFloorsFinish<kMetric, Vectors>;
+    extern __shared__ __align__(16) uint8_t floorsFinishMemory[];
+    allowNext();
+    waitForPrevious();
+    Finish{*reinterpret_cast<typename Finish::SharedStorage*>(
+                   floorsFinishMemory),
+           params,
+           blockIdx.x}
+            .run();
+}
+
+} // namespace
+
+template <Metric kMetric, ListCoding kCoding>
+void launchIvfFloorsFinish(const IvfDirectParams& params, cudaStream_t stream) {
+    using Vectors = typename VectorsOfLists<kCoding>::template ListOf<
+            kCoding == ListCoding::Product ? ListLayout::Rows
+                                           : ListLayout::Interleaved>;
+    const auto kernel = floorsFinishKernel<kMetric, Vectors>;
+    launchAfterPrevious(
+            kernel,
+            dim3(params.search.rows),
+            kThreads,
+            allowSharedBytes(
+                    kernel,
+                    sizeof(typename IvfFloorsFinish<kMetric, Vectors>::
+                                   SharedStorage)),
+            stream,
+            params);
+}
+
+template void launchIvfFloorsFinish<Metric::L2, ListCoding::Scalar8>(
+        const IvfDirectParams&,
+        cudaStream_t);
+template void launchIvfFloorsFinish<Metric::InnerProduct, ListCoding::Scalar8>(
+        const IvfDirectParams&,
+        cudaStream_t);
+template void launchIvfFloorsFinish<Metric::L2, ListCoding::Product>(
+        const IvfDirectParams&,
+        cudaStream_t);
+template void launchIvfFloorsFinish<Metric::InnerProduct, ListCoding::Product>(
+        const IvfDirectParams&,
+        cudaStream_t);
+
+} // namespace faiss_bits

@@ -1,0 +1,156 @@
+/// Direct searches of product codes by queries by themselves, with the codebook
+/// in shared memory (kernels/ivf/IvfBookScan.cuh, IvfBookTables.cuh).
+
+#include "kernels/ivf/IvfDirectScratch.h"
+#include "tests/ivf/SharedCodeScans.h"
+
+namespace faiss_bits::test {
+namespace {
+
+struct Shape {
+    int dims;
+    int parts;
+};
+
+/// Of every size of a part; whole steps, parts of one, and more than one.
+constexpr Shape kShapes[] = {
+        {8, 4},
+        {8, 1},
+        {16, 1},
+        {24, 3},
+        {32, 16},
+        {40, 20},
+        {64, 16},
+        {96, 48},
+        {96, 24},
+        {128, 64},
+        {128, 32},
+        {128, 16},
+        {128, 8},
+        {144, 72},
+        {192, 48},
+        {192, 96}};
+
+KernelCase caseOf(const Shape& shape, uint32_t seed) {
+    KernelCase c = someCase(seed);
+    c.coding = ListCoding::Product;
+    c.layout = ListLayout::Rows;
+    c.d = shape.dims;
+    c.numParts = shape.parts;
+    c.isResidual = true;
+    return c;
+}
+
+void expectOne(
+        const KernelLists& lists,
+        const IvfKnnProblem& p,
+        bool byTables) {
+    ASSERT_TRUE(hasIvfBookScan(p.lists, p.numQueries, p.nprobe, p.device));
+    const IvfKnnPlan plan = planOf(p, false, false);
+    ASSERT_TRUE(plan.direct);
+    ASSERT_EQ(hasCodeFloors(*plan.direct, p), byTables);
+    lists.expectExact(lists.run(plan, p));
+    // Whatever the scratch holds.
+    lists.expectExact(lists.run(plan, p, 0));
+}
+
+/// Canonical distances; and up to some neighbours by tables, which a greater
+/// number of vectors than need be brings about.
+void expectAlone(const KernelCase& c) {
+    SCOPED_TRACE(testing::Message() << c);
+    const KernelLists lists(c);
+    IvfKnnProblem p = lists.plainProblem();
+    expectOne(lists, p, false);
+    if (c.k <= kMostFloorK) {
+        p.mostVectors += (idx_t(1) << 22) / p.numQueries;
+        expectOne(lists, p, true);
+    }
+}
+
+SharedCodeScans scansOf(const Shape& shape) {
+    return {[=](uint32_t seed) { return caseOf(shape, seed); }, expectAlone};
+}
+
+class IvfBookScan : public GpuTest {};
+
+TEST_F(IvfBookScan, EveryShape) {
+    for (const Shape& shape : kShapes) {
+        for (Metric metric : {Metric::L2, Metric::InnerProduct}) {
+            for (bool isResidual : {false, true}) {
+                KernelCase c =
+                        caseOf(shape, uint32_t(shape.dims + shape.parts));
+                c.metric = metric;
+                c.isResidual = isResidual;
+                c.lengths64 = isResidual;
+                c.k = isResidual ? 10 : 200;
+                c.lengths = unevenLengths(12, 700, c.seed);
+                expectAlone(c);
+                if (HasFatalFailure()) {
+                    return;
+                }
+            }
+        }
+    }
+}
+
+TEST_F(IvfBookScan, HardValues) {
+    scansOf({32, 16}).hardValues(
+            {ListFill::Integers,
+             ListFill::Equal,
+             ListFill::Offset,
+             ListFill::Small,
+             ListFill::Huge,
+             ListFill::Mixed,
+             ListFill::NotFinite},
+            {1, 10, 32, 128});
+}
+
+TEST_F(IvfBookScan, Queries) {
+    for (int q : {1, 2, 4, 7, 31, 32}) {
+        for (int multiprocessors : {1, 5, 132}) {
+            KernelCase c = caseOf({64, 16}, uint32_t(q + multiprocessors));
+            c.q = q;
+            c.lengths = unevenLengths(5, 900, c.seed);
+            c.multiprocessors = multiprocessors;
+            expectAlone(c);
+        }
+    }
+}
+
+TEST_F(IvfBookScan, SmallLists) {
+    for (int length : {0, 1, 3, 4, 31, 32, 33, 257}) {
+        KernelCase c = caseOf({128, 64}, uint32_t(length) + 3);
+        c.lengths = {0, length, length, 0, 1};
+        c.nprobe = 5;
+        c.k = 30;
+        expectAlone(c);
+    }
+}
+
+TEST_F(IvfBookScan, NeighboursAndWhatThereIs) {
+    scansOf({64, 16}).neighbours({1, 31, 32, 33, 128});
+}
+
+TEST_F(IvfBookScan, LongListsOfManyBlocks) {
+    for (Metric metric : {Metric::L2, Metric::InnerProduct}) {
+        KernelCase c = caseOf({128, 32}, 9);
+        c.metric = metric;
+        c.lengths = unevenLengths(40, 1500, c.seed);
+        c.q = 16;
+        c.nprobe = 12;
+        c.k = 32;
+        expectAlone(c);
+    }
+}
+
+TEST_F(IvfBookScan, SmallFilters) {
+    scansOf({96, 24}).filters({ListLayout::Rows});
+}
+
+TEST_F(IvfBookScan, ListsBeginAnywhereAndIdsAreOfEveryKind) {
+    scansOf({128, 64}).places();
+    scansOf({128, 32}).places();
+}
+
+} // namespace
+} // namespace faiss_bits::test

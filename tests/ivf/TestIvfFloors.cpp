@@ -1,0 +1,106 @@
+/// Direct searches of queries by themselves, by estimates of fours of vectors
+/// (kernels/ivf/IvfFloors.h).
+
+#include "kernels/ivf/IvfFloors.h"
+#include "tests/ivf/SharedCodeScans.h"
+
+namespace faiss_bits::test {
+namespace {
+
+KernelCase caseOf(int d, uint32_t seed) {
+    KernelCase c = someCase(seed);
+    c.coding = ListCoding::Scalar8;
+    c.layout = ListLayout::Interleaved;
+    c.d = d;
+    c.isResidual = true;
+    return c;
+}
+
+void expectAlone(const KernelCase& c) {
+    const KernelLists lists(c);
+    const IvfKnnProblem p = lists.plainProblem();
+    ASSERT_TRUE(hasIvfCodeFloors(p.lists, c.q, c.k)) << c;
+    const IvfKnnPlan plan = planOf(p, false, false);
+    ASSERT_TRUE(plan.direct) << c;
+    lists.expectExact(lists.run(plan, p));
+    // Whatever the scratch holds.
+    lists.expectExact(lists.run(plan, p, 0));
+}
+
+SharedCodeScans scansOf(int d) {
+    return {[=](uint32_t seed) { return caseOf(d, seed); }, expectAlone};
+}
+
+class IvfFloors : public GpuTest {};
+
+TEST_F(IvfFloors, EveryDimension) {
+    for (int d : {4, 8, 20, 36, 60, 64, 68, 100, 128}) {
+        for (Metric metric : {Metric::L2, Metric::InnerProduct}) {
+            KernelCase c = caseOf(d, uint32_t(d));
+            c.metric = metric;
+            c.k = d % 8 == 0 ? 10 : 32;
+            c.lengths = unevenLengths(12, 700, c.seed);
+            expectAlone(c);
+            if (HasFatalFailure()) {
+                return;
+            }
+        }
+    }
+}
+
+TEST_F(IvfFloors, HardValues) {
+    scansOf(48).hardValues(
+            {ListFill::Integers,
+             ListFill::Equal,
+             ListFill::Duplicates,
+             ListFill::Offset,
+             ListFill::Tiny,
+             ListFill::Small,
+             ListFill::Huge,
+             ListFill::Mixed,
+             ListFill::NotFinite},
+            {1, 10, 32});
+}
+
+TEST_F(IvfFloors, SmallLists) {
+    for (int length : {0, 1, 3, 4, 5, 31, 32, 33, 127, 128, 129, 257}) {
+        KernelCase c = caseOf(64, uint32_t(length) + 3);
+        c.lengths = {0, length, length, 0, 1};
+        c.nprobe = 5;
+        c.k = 25;
+        expectAlone(c);
+    }
+}
+
+TEST_F(IvfFloors, Queries) {
+    for (int q : {1, 2, 15, 33, 63}) {
+        for (int multiprocessors : {1, 132}) {
+            KernelCase c = caseOf(64, uint32_t(q + multiprocessors));
+            c.q = q;
+            c.lengths = unevenLengths(3, 300, c.seed);
+            c.nprobe = q % 2 == 1 ? 70 : 3;
+            c.multiprocessors = multiprocessors;
+            expectAlone(c);
+        }
+    }
+}
+
+TEST_F(IvfFloors, SmallFilters) {
+    scansOf(72).filters({ListLayout::Interleaved});
+}
+
+TEST_F(IvfFloors, ListsBeginAnywhereAndIdsAreOfEveryKind) {
+    scansOf(128).places();
+}
+
+TEST_F(IvfFloors, NeighboursAndWhatThereIs) {
+    SharedCodeScans scans = scansOf(64);
+    scans.expect = [](KernelCase c) {
+        c.q = 4;
+        expectAlone(c);
+    };
+    scans.neighbours({1, 2, 15, 16, 31, 32});
+}
+
+} // namespace
+} // namespace faiss_bits::test
