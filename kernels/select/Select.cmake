@@ -16,7 +16,8 @@ foreach(policy IN LISTS policies)
 endforeach()
 foreach(keys FloatKeys HalfKeys BFloat16Keys BiasedKeys)
   add_instance("kernels/select/bits/BestLaunch.cuh" "best_${keys}"
-    "launchBestSelect<${keys}>(${select_arguments})")
+    "launchBestSelect<${keys}>(${select_arguments})"
+    "launchBestOfParts<${keys}>(${select_arguments})")
 endforeach()
 
 # The threshold from a sample: threads and sorted entries of the blocks that do a
@@ -157,6 +158,7 @@ add_library(bits_select OBJECT
   select/threshold/SecondSample.cpp
   select/threshold/ThresholdPlan.cpp
   select/threshold/ThresholdSelect.cpp
+  select/threshold/WholeRowsPlan.cpp
   survivors/ProvenLists.cu
   survivors/SurvivorSort.cu
   select/large_k/BitsGlobalSelect.cpp

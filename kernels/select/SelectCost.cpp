@@ -98,7 +98,8 @@ double sampleThreshold(const SelectProblem& p, const Shape& s) {
 }
 
 double bits(const SelectProblem& p, const Shape& s) {
-    return 6.2 + 7.6 * std::min(1, planBits(p).numPasses - 1) +
+    const double second = p.k == 1 ? 1.8 : 7.6;
+    return 6.2 + second * std::min(1, planBits(p).numPasses - 1) +
             (s.isAligned ? 1.01 : 1.12) * s.read +
             2.1 * std::log2(s.k + 1) / s.arithmetic;
 }
@@ -106,7 +107,8 @@ double bits(const SelectProblem& p, const Shape& s) {
 /// k = 1 in short rows.
 double leastOfRows(const SelectProblem& p, const Shape& s) {
     const bool areFew = areFewShortRows(p);
-    const double lanes = p.cols <= 128 ? 8 : areFew && p.cols > 256 ? 128 : 32;
+    const bool hasBlock = (areFew && p.cols > 256) || p.cols > 1024;
+    const double lanes = p.cols <= 128 ? 8 : hasBlock ? 128 : 32;
     const double items = p.cols > 256 ? 16 : p.cols > 128 ? 8 : s.cols / 8;
     const double steps = std::ceil(s.cols / (lanes * items));
     const double row = 3e-6 * lanes + 0.45e-6 * steps * lanes * items;

@@ -35,8 +35,20 @@ const SelectImplementation* implementationOf(SelectAlgorithm algorithm) {
     return nullptr;
 }
 
+/// k = 1 is a minimum, which no sample makes faster: a block or less reads a
+/// short row, several a long one (measured, H200). The table is of kernels
+/// before.
+bool isMinimum(const SelectProblem& p) {
+    return p.k == 1 && !p.hasColBias();
+}
+constexpr idx_t kMostShortMinimumCols = 16384;
+
 /// The first row of the table that fits and whose algorithm takes the problem.
 SelectAlgorithm tabled(const SelectProblem& p) {
+    if (isMinimum(p) && p.cols > 0) {
+        return p.cols <= kMostShortMinimumCols ? SelectAlgorithm::ShortRows
+                                               : SelectAlgorithm::Bits;
+    }
     const auto takes = [&](SelectAlgorithm algorithm) {
         return implementationOf(algorithm)->refusal(p).empty();
     };

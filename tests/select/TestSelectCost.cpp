@@ -2,6 +2,7 @@
 /// H200, and what they must be anywhere.
 
 #include "kernels/select/SelectCost.h"
+#include "kernels/select/bits/BitsPlan.h"
 #include "kernels/select/large_k/RowSortLaunch.h"
 #include "kernels/select/short_rows/FewOfRowsPlan.h"
 #include "kernels/select/short_rows/ShortRowsPolicy.h"
@@ -49,8 +50,9 @@ double expectedMs(const SelectProblem& p, const DeviceSpeed& speed = {}) {
 
 /// Whether a time of the older files is of the way that is taken today. Where a
 /// block sorts the row today, or holds it, or a cluster shares it, or few of
-/// many rows have kernels of their own, it was another one; and warps gather
-/// survivors of k beyond 2048 since.
+/// many rows have kernels of their own, it was another one; warps gather
+/// survivors of k beyond 2048 since, and k = 1 of long rows has a second pass
+/// of its own.
 bool isOfToday(const ResultRow& row) {
     const SelectProblem p = problemOf(row);
     const SelectAlgorithm algorithm = planSelection(p).algorithm();
@@ -60,6 +62,9 @@ bool isOfToday(const ResultRow& row) {
     if (algorithm == SelectAlgorithm::ShortRows) {
         return !hasLeastKernel(p) && !hasLaneLists(p) &&
                 planFewOfRows(p).lanes == 0;
+    }
+    if (algorithm == SelectAlgorithm::Bits) {
+        return planBits(p).numPasses == 1;
     }
     const ThresholdPlan plan = planThreshold(p);
     return algorithm != SelectAlgorithm::SampleThreshold ||
@@ -97,6 +102,9 @@ bool isRandom(const ResultRow& row) {
 Fit fitOfNewSweep(const char* field) {
     Fit fit;
     for (const ResultRow& row : rowsOf(kSweep, "faiss_bits")) {
+        if (row.number("k") == 1 && row.number("cols") > 1024) {
+            continue; // other kernels since
+        }
         EXPECT_TRUE(isOfAlgorithm(row)) << row.line();
         fit.add(expectedMs(problemOf(row)), row.number(field), row.line());
     }
@@ -131,14 +139,14 @@ void addChangedRows(Fit& fit) {
 
 TEST(SelectCost, KeysInRandomOrder) {
     expectFit(fitOf(kSelect, "ms", isRandom), 60, 0.98, 1.5);
-    expectFit(fitOf(kOrders, "ms", isRandom), 45, 0.98, 1.5);
+    expectFit(fitOf(kOrders, "ms", isRandom), 42, 0.98, 1.5);
     // The cells of a sweep with random keys, and of a later one those that are
     // selected in another way since.
     Fit sweep = fitOf(kOldSweep, "random_ms", isOfAlgorithm);
     addHeldRows(sweep);
     addChangedRows(sweep);
-    expectFit(sweep, 519, 0.95, 3);
-    expectFit(fitOfNewSweep("random_ms"), 654, 0.94, 3);
+    expectFit(sweep, 516, 0.95, 3);
+    expectFit(fitOfNewSweep("random_ms"), 632, 0.94, 3);
 }
 
 TEST(SelectCost, HeldRowsAndLeastOfRows) {
@@ -156,7 +164,7 @@ TEST(SelectCost, FewOfRowsAndLargeK) {
 /// Orders that do not mislead the sample take about as long.
 TEST(SelectCost, OtherOrders) {
     expectFit(fitOf(kSelect, "ms", all), 170, 0.97, 2);
-    expectFit(fitOf(kOrders, "ms", all), 330, 0.98, 2);
+    expectFit(fitOf(kOrders, "ms", all), 294, 0.98, 2);
     // Adversaries that know the sample are among these: no bound for all.
     EXPECT_GE(fitOfNewSweep("ms").shareWithin(1.5), 0.87);
 }

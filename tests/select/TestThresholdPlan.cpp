@@ -331,7 +331,8 @@ TEST(ThresholdPlans, FewRowsTakeOneLaunch) {
             EXPECT_TRUE(fused(rows, 102400, 2048, type)) << rows;
         }
     }
-    EXPECT_FALSE(fused(200, 32768, 10, DataType::Float32));
+    EXPECT_TRUE(fused(200, 32768, 10, DataType::Float32));
+    EXPECT_FALSE(fused(200, 32768, 129, DataType::Float16));
 }
 
 /// k = 1: one pass up to where a second one takes less time.
@@ -339,15 +340,18 @@ TEST(BitsPlans, TheBestOfShortRowsTakesOnePass) {
     const auto passes = [](idx_t rows, idx_t cols, int k) {
         return planBits(onH200(rows, cols, k, DataType::Float32)).numPasses;
     };
-    EXPECT_EQ(passes(1, 32768, 1), 1);
-    EXPECT_EQ(passes(1, 32769, 1), 2);
-    EXPECT_EQ(passes(132, 65536, 1), 1);
-    EXPECT_EQ(passes(132, 65537, 1), 2);
+    EXPECT_EQ(passes(1, 24576, 1), 1);
+    EXPECT_EQ(passes(1, 24577, 1), 2);
+    EXPECT_EQ(passes(132, 24576, 1), 1);
+    EXPECT_EQ(passes(132, 24577, 1), 2);
+    EXPECT_EQ(passes(133, 98304, 1), 1);
     EXPECT_EQ(passes(200, 131072, 1), 1);
+    EXPECT_EQ(passes(200, 131073, 1), 2);
     EXPECT_EQ(passes(1, 32768, 2), 2);
 }
 
-/// Bits is chosen for one key alone: tune_select.py says why.
+/// Bits is chosen for one key alone: tune_select.py says why. No sample is
+/// drawn for one key.
 TEST(SelectTables, BitsAreForTheBestAlone) {
     const auto chosen = [](idx_t rows, idx_t cols, int k) {
         return chosenAlgorithm(onH200(rows, cols, k, DataType::Float32));
@@ -356,7 +360,9 @@ TEST(SelectTables, BitsAreForTheBestAlone) {
     EXPECT_EQ(chosen(16384, 4096, 1), SelectAlgorithm::ShortRows);
     EXPECT_EQ(chosen(16384, 10240, 1), SelectAlgorithm::ShortRows);
     EXPECT_EQ(chosen(16384, 16385, 1), SelectAlgorithm::Bits);
-    EXPECT_EQ(chosen(2048, 8193, 1), SelectAlgorithm::Bits);
+    EXPECT_EQ(chosen(2048, 8193, 1), SelectAlgorithm::ShortRows);
+    EXPECT_EQ(chosen(2, idx_t(1) << 27, 1), SelectAlgorithm::Bits);
+    EXPECT_EQ(chosen(2048, 0, 1), chosen(2048, 0, 2));
     EXPECT_EQ(chosen(1, 54331, 62), SelectAlgorithm::SampleThreshold);
     EXPECT_EQ(chosen(1, 54331, 1), SelectAlgorithm::Bits);
     for (const idx_t rows : kRows) {

@@ -70,4 +70,18 @@ void launchBestSelect(
     launchBestSelectKernel<Keys, false>(params, blocks, stream);
 }
 
+template <class Keys>
+void launchBestOfParts(
+        const SelectParams& params,
+        unsigned blocks,
+        cudaStream_t stream) {
+    launchAfterPrevious(
+            bestOfPartsKernel<typename Keys::Type>,
+            blocks,
+            kBestPartsThreads,
+            0,
+            stream,
+            params);
+}
+
 } // namespace faiss_bits

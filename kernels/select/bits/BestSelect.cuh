@@ -4,6 +4,8 @@
 /// Bound by: the read of the keys.
 #pragma once
 
+#include "kernels/common/DependentLaunch.h"
+#include "kernels/device/WarpReduce.cuh"
 #include "kernels/select/RowSpan.h"
 #include "kernels/select/bits/BitsSelect.cuh"
 
@@ -29,6 +31,8 @@ struct BestSelectBody {
     const SelectParams& params;
 
     __device__ void run(uint32_t block) {
+        // Of a row in parts: bestOfPartsKernel.
+        allowNext();
         const uint32_t row = params.firstRow + block / params.splits;
         const uint32_t split = block % params.splits;
         uint32_t begin = split * params.segment;
@@ -213,6 +217,35 @@ __global__ void __launch_bounds__(kBitsThreads, kBestBlocks)
     using Body = BestSelectBody<T, Tile, ByPacks>;
     __shared__ typename Body::SharedStorage shared;
     Body{shared, params}.run(blockIdx.x);
+}
+
+/// The best of what the blocks of a row found, one row a block. Begins while
+/// these still read.
+template <class T>
+__global__ void __launch_bounds__(kBestPartsThreads)
+        bestOfPartsKernel(const __grid_constant__ SelectParams params) {
+    constexpr int kWarps = kBestPartsThreads / kWarpSize;
+    __shared__ uint64_t best[kWarps];
+    const uint32_t row = params.firstRow + blockIdx.x;
+    const uint64_t* parts =
+            params.candidates + size_t(row) * params.numCandidates;
+    waitForPrevious();
+    uint64_t entry = kNoEntry;
+#pragma unroll 4
+    for (uint32_t i = threadIdx.x; i < params.numCandidates;
+         i += kBestPartsThreads) {
+        const uint64_t other = __ldcg(parts + i);
+        entry = other < entry ? other : entry;
+    }
+    entry = leastOfWarp(entry);
+    if (threadIdx.x % kWarpSize == 0) {
+        best[threadIdx.x / kWarpSize] = entry;
+    }
+    __syncthreads();
+    entry = leastOfWarp(ofWarps<kWarps>(best, kNoEntry));
+    if (threadIdx.x == 0) {
+        writeResult<T>(params, row, 0, entry);
+    }
 }
 
 } // namespace faiss_bits

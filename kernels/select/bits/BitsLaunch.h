@@ -29,4 +29,11 @@ void launchBestSelect(
         unsigned blocks,
         cudaStream_t stream);
 
+/// The last pass of k = 1: one block a row takes the least of its candidates.
+template <class Keys>
+void launchBestOfParts(
+        const SelectParams& params,
+        unsigned blocks,
+        cudaStream_t stream);
+
 } // namespace faiss_bits

@@ -20,7 +20,10 @@ idx_t divUp(idx_t a, idx_t b) {
 /// H200).
 idx_t mostColsOfABlock(const SelectProblem& p) {
     const idx_t rounds = divUp(2 * p.rows, p.device.multiprocessors);
-    return p.k == 1 ? std::clamp<idx_t>(rounds, 1, 4) * 8 * kTile : 0;
+    if (p.k > 1) {
+        return 0;
+    }
+    return rounds <= 2 ? 6 * kTile : std::min<idx_t>(rounds, 4) * 8 * kTile;
 }
 
 /// How full the last round of blocks is, on average over all.

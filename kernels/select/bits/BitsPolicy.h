@@ -31,6 +31,8 @@ constexpr int bitsBlocksPerMultiprocessor(int items) {
 
 /// The same for k = 1, which has no list.
 constexpr int kBestBlocks = 5;
+/// Threads that compare what the blocks of a row found.
+constexpr int kBestPartsThreads = 128;
 
 /// Shared memory of a block: the list, the buffer, and what the sort wants.
 constexpr size_t bitsSharedBytes(int items) {

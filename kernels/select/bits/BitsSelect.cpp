@@ -54,14 +54,23 @@ Launch firstPass(const SelectProblem& p) {
     }
 }
 
-Launch laterPass(const SelectProblem& p) {
+template <class Keys, class Candidates>
+Launch laterLaunch(int k) {
+    return k == 1 ? launchBestOfParts<Keys> : bitsLaunch<Candidates>(k);
+}
+
+Launch laterPass(const SelectProblem& p, const BitsPass& pass) {
+    BITS_THROW_IF_NOT_FMT(
+            p.k > 1 || pass.splits == 1,
+            "a second pass of k = 1 has %u blocks a row",
+            pass.splits);
     switch (p.keyType) {
         case DataType::Float16:
-            return bitsLaunch<HalfCandidates>(p.k);
+            return laterLaunch<HalfKeys, HalfCandidates>(p.k);
         case DataType::BFloat16:
-            return bitsLaunch<BFloat16Candidates>(p.k);
+            return laterLaunch<BFloat16Keys, BFloat16Candidates>(p.k);
         default:
-            return bitsLaunch<FloatCandidates>(p.k);
+            return laterLaunch<FloatKeys, FloatCandidates>(p.k);
     }
 }
 
@@ -130,7 +139,7 @@ struct BitsFamily {
                 params.numCandidates = pass.length;
             }
             launchRows(
-                    i == 0 ? firstPass(problem) : laterPass(problem),
+                    i == 0 ? firstPass(problem) : laterPass(problem, pass),
                     params,
                     problem.rows,
                     stream);

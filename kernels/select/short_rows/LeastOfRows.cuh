@@ -89,7 +89,8 @@ struct LeastOfRow {
     }
 };
 
-/// The least of the entries of kLanes threads, in the first of them.
+/// The least of the entries of kLanes threads, in the first of them: a part of
+/// a warp, or all threads of a block.
 template <int kLanes>
 __device__ __forceinline__ uint64_t leastOfLanes(uint64_t entry) {
     if constexpr (kLanes < kWarpSize) {
