@@ -329,7 +329,7 @@ std::optional<FusedPlan> planAtOnce(const FlatKnnProblem& p, size_t maxBytes) {
         return {};
     }
     plan.atOnce = true;
-    plan.strips = {1, kStripsAtOnce};
+    plan.strips = {1, stripsAtOnce(p.numVectors, plan.rank)};
     // Bits are few bytes: more queries are fewer launches.
     const auto found = fitQueries(
             plan,
