@@ -304,6 +304,9 @@ TEST(FlatKnnPlan, Strips) {
     EXPECT_GE(stripsOf(1024, 10240, 8), 32u);
     EXPECT_GE(stripsOf(1024, 262144, 32), 128u);
     EXPECT_GE(stripsOf(4096, 10240, 100), 200u);
+    // Few queries: strips whose chunks fill the GPU.
+    EXPECT_GE(stripsOf(99000, 1000, 10), 500u);
+    EXPECT_LE(stripsOf(99000, 10240, 10), 128u);
     // A sample costs less than a scan of all.
     EXPECT_EQ(stripsOf(1 << 20, 10240, 10), 0u);
     // The nearest one has a scan of its own.

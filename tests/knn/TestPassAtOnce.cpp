@@ -215,7 +215,7 @@ TEST_F(PassAtOnce, OtherShapes) {
 }
 
 /// What the kernel says alone: nothing within `complete` is missing.
-void expectAllWithin(Hard kind, int64_t n) {
+void expectAllWithin(Hard kind, int64_t n, uint32_t rank) {
     constexpr int kDims = 100;
     const uint32_t words = uint32_t((n + 31) / 32);
     SCOPED_TRACE(testing::Message() << int(kind) << " n=" << n);
@@ -274,7 +274,7 @@ void expectAllWithin(Hard kind, int64_t n) {
     p.d = kDims;
     p.center = center.data();
     p.vectors = image.image;
-    p.rank = 10;
+    p.rank = rank;
     p.queryNorms = norms.data();
     p.queryResiduals = residuals;
     p.queryImage = queryImage;
@@ -306,8 +306,9 @@ void expectAllWithin(Hard kind, int64_t n) {
 
 TEST_F(PassAtOnce, AllWithinHavePassed) {
     for (Hard kind : kHard) {
-        for (int64_t n : {900, 1900, 3900}) {
-            expectAllWithin(kind, n);
+        for (int64_t n : {250, 500, 900, 1900, 3900}) {
+            // Of few vectors: more strips.
+            expectAllWithin(kind, n, n < 900 ? kLeastRankOfMoreStrips : 10);
             if (HasFatalFailure()) {
                 return;
             }

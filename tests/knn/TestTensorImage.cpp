@@ -1,6 +1,7 @@
 /// Images of tensor cores: layout, scales, residuals, bad arguments.
 
 #include "kernels/knn/fused/tensor/ListedImage.h"
+#include "kernels/knn/fused/tensor/QueryImage.h"
 #include "tests/common/ExpectError.h"
 #include "tests/knn/TensorHarness.h"
 
@@ -215,11 +216,16 @@ TEST_F(TensorImageTest, Values) {
             for (Metric metric :
                  {Metric::L2, Metric::InnerProduct, Metric::Cosine}) {
                 TensorCase c;
-                c.metric = metric;
-                c.n = 700;
-                c.d = 24;
-                c.values = values;
-                checkImage(c, areQueries);
+                for (int d : {24, 48, 100}) {
+                    c.metric = metric;
+                    c.n = 700;
+                    c.d = d;
+                    c.values = values;
+                    checkImage(c, areQueries);
+                    if (HasFatalFailure()) {
+                        return;
+                    }
+                }
             }
         }
     }
@@ -235,9 +241,10 @@ TEST_F(TensorImageTest, AddedLater) {
     }
 }
 
-/// What searches want of queries beside their images.
+/// What searches want of queries beside their images, and norms alone, which
+/// another kernel may write (QueryImage.h).
 TEST_F(TensorImageTest, SmallExtrasOfQueries) {
-    for (int d : {1, 7, 8, 33, 64, 200}) {
+    for (int d : {1, 7, 8, 33, 64, 100, 128, 200}) {
         TensorCase c;
         c.n = 131;
         c.d = d;
@@ -260,14 +267,21 @@ TEST_F(TensorImageTest, SmallExtrasOfQueries) {
         problem.areQueries = true;
         problem.image = tensorImageAt(memory.data(), c.n, d, true);
         problem.outNorms = norms.data();
-        problem.outRounded = rounded.data();
         for (bool subtracts : {false, true}) {
             problem.center = subtracts ? deviceCenter.data() : nullptr;
             problem.productCenter = subtracts ? nullptr : deviceCenter.data();
             problem.outProducts = subtracts ? nullptr : products.data();
+            problem.outRounded = rounded.data();
             runTensorImage(problem, nullptr);
             const auto gotNorms = norms.download();
             const auto gotRounded = rounded.download();
+            TensorImageProblem alone = problem;
+            alone.productCenter = nullptr;
+            alone.outProducts = nullptr;
+            alone.outRounded = nullptr;
+            EXPECT_EQ(canQueryImage(alone), d > 32 && d <= 128);
+            runTensorImage(alone, nullptr);
+            const auto normsAlone = norms.download();
             for (int64_t i = 0; i < c.n; ++i) {
                 double squares = 0;
                 double product = 0;
@@ -281,6 +295,8 @@ TEST_F(TensorImageTest, SmallExtrasOfQueries) {
                     ASSERT_EQ(gotRounded[i * d + k], bfloat16Bits(x));
                 }
                 EXPECT_NEAR(gotNorms[i], squares, squares * (d + 1) * 0x1p-23);
+                EXPECT_NEAR(
+                        normsAlone[i], squares, squares * (d + 1) * 0x1p-23);
                 if (!subtracts) {
                     const CenterProduct got = products.download()[i];
                     EXPECT_LE(std::abs(got.value - product), got.error);

@@ -211,6 +211,22 @@ std::optional<FusedPlan> fitQueries(
     }
 }
 
+/// Strips that limits of so many queries are made of, at least: some for each
+/// place of the result, and of few queries so many that the scan's items fill
+/// the GPU. A query's limits take little of them, and the more there are, the
+/// less passes.
+uint32_t leastStripsOf(const FusedPlan& plan, const FlatKnnProblem& p) {
+    // Half of those of 256 queries and a chunk, as planStrips() takes up to
+    // twice as many chunks where that fills it.
+    constexpr uint32_t kOfItem = 8;
+    const auto tiles = uint32_t((plan.tileQueries + 255) / 256);
+    const uint32_t filling = kOfItem * uint32_t(p.device.multiprocessors);
+    return std::clamp(
+            std::max(kStripsOfPlace * plan.rank, filling / tiles),
+            kLeastStrips,
+            kMostStrips / 2);
+}
+
 /// Whether limits of strips are for such a problem.
 bool takesStrips(const FlatKnnProblem& p, size_t maxBytes) {
     return p.mode != SearchMode::Plain && !p.allowedBits &&
@@ -313,7 +329,7 @@ std::optional<FusedPlan> planAtOnce(const FlatKnnProblem& p, size_t maxBytes) {
         return {};
     }
     plan.atOnce = true;
-    plan.strips = {1, kStripsAtOnce};
+    plan.strips = {1, stripsAtOnce(p.numVectors, plan.rank)};
     // Bits are few bytes: more queries are fewer launches.
     const auto found = fitQueries(
             plan,
@@ -345,10 +361,7 @@ std::optional<FusedPlan> planFusedByStrips(
                     plan.tileQueries,
                     p.numVectors,
                     p.d,
-                    std::clamp(
-                            kStripsOfPlace * plan.rank,
-                            kLeastStrips,
-                            kMostStrips / 2),
+                    leastStripsOf(plan, p),
                     TensorScanKernel::Auto,
                     p.device);
             return plan.strips.perRow >= kLeastStripsOfPlace * plan.rank &&

@@ -19,14 +19,15 @@ float roundedUp(double value) {
     return std::nextafter(float(value), HUGE_VALF);
 }
 
-template <int kPerGroup, int kSlabs>
+template <int kPerGroup, int kSlabs, int kOwnStrips>
 void launch(
         const at_once::Params& params,
         const DeviceTraits& device,
         cudaStream_t stream) {
-    const auto kernel = at_once::passAtOnceKernel<kPerGroup, kSlabs>;
+    const auto kernel =
+            at_once::passAtOnceKernel<kPerGroup, kSlabs, kOwnStrips>;
     const size_t bytes = allowSharedBytes(
-            kernel, sizeof(at_once::Shared<kPerGroup, kSlabs>));
+            kernel, sizeof(at_once::Shared<kPerGroup, kSlabs, kOwnStrips>));
     launchAfterPrevious(
             kernel,
             std::min(params.tiles, unsigned(device.multiprocessors)),
@@ -42,10 +43,17 @@ void launchFor(
         const DeviceTraits& device,
         cudaStream_t stream) {
     static_assert(kMostVectorsOfBlock == 8 * at_once::kUnit);
+    static_assert(kMostVectorsOfMoreStrips == 4 * at_once::kUnit);
+    constexpr int kStrips = at_once::ownStrips(kStripsAtOnce);
+    constexpr int kMore = at_once::ownStrips(kMoreStripsAtOnce);
     const uint32_t units = (params.n + at_once::kUnit - 1) / at_once::kUnit;
-    return units <= 2    ? launch<1, kSlabs>(params, device, stream)
-            : units <= 4 ? launch<2, kSlabs>(params, device, stream)
-                         : launch<4, kSlabs>(params, device, stream);
+    if (stripsAtOnce(params.n, params.rank) == kMoreStripsAtOnce) {
+        return units <= 2 ? launch<1, kSlabs, kMore>(params, device, stream)
+                          : launch<2, kSlabs, kMore>(params, device, stream);
+    }
+    return units <= 2    ? launch<1, kSlabs, kStrips>(params, device, stream)
+            : units <= 4 ? launch<2, kSlabs, kStrips>(params, device, stream)
+                         : launch<4, kSlabs, kStrips>(params, device, stream);
 }
 
 void check(const PassAtOnceProblem& p, const DeviceTraits& device) {

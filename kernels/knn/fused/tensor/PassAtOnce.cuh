@@ -26,12 +26,12 @@
 
 namespace faiss_bits::at_once {
 
-template <int kPerGroup, int kSlabs>
+template <int kPerGroup, int kSlabs, int kOwnStrips>
 struct Body {
-    using S = Shape<kPerGroup, kSlabs>;
+    using S = Shape<kPerGroup, kSlabs, kOwnStrips>;
 
     const Params& params;
-    Shared<kPerGroup, kSlabs>& shared;
+    Shared<kPerGroup, kSlabs, kOwnStrips>& shared;
 
     __device__ void run() {
         if (threadIdx.x == 0) {
@@ -60,20 +60,21 @@ struct Body {
             wgmma::lowerRegisters<S::kImageRegisters>();
             const int warp =
                     __shfl_sync(kFullWarp, int(threadIdx.x) / kWarpSize, 0);
-            Producers<kPerGroup, kSlabs>{params, shared}.run(warp);
+            Producers<kPerGroup, kSlabs, kOwnStrips>{params, shared}.run(warp);
         } else {
             wgmma::raiseRegisters<S::kKeyRegisters>();
-            Consumers<kPerGroup, kSlabs>{params, shared}.run();
+            Consumers<kPerGroup, kSlabs, kOwnStrips>{params, shared}.run();
         }
     }
 };
 
-template <int kPerGroup, int kSlabs>
+template <int kPerGroup, int kSlabs, int kOwnStrips>
 __global__ void __launch_bounds__(kThreads, 1)
         passAtOnceKernel(const __grid_constant__ Params params) {
     extern __shared__ __align__(1024) uint8_t memory[];
-    using Memory = Shared<kPerGroup, kSlabs>;
-    Body<kPerGroup, kSlabs> body{params, *reinterpret_cast<Memory*>(memory)};
+    using Memory = Shared<kPerGroup, kSlabs, kOwnStrips>;
+    Body<kPerGroup, kSlabs, kOwnStrips> body{
+            params, *reinterpret_cast<Memory*>(memory)};
     body.run();
 }
 

@@ -38,6 +38,18 @@ struct PassAtOnceProblem {
 /// Strips of each query: of eight vectors where one block has most, of 32 where
 /// a cluster has.
 constexpr uint32_t kStripsAtOnce = 128;
+/// Of fewer vectors, of which 256 are strips of their own, twice as many let 7%
+/// less pass for k = 32. To find the limit among them takes longer, by more
+/// than that where k is small.
+constexpr uint32_t kMoreStripsAtOnce = 256;
+constexpr idx_t kMostVectorsOfMoreStrips = 512;
+constexpr uint32_t kLeastRankOfMoreStrips = 16;
+constexpr uint32_t stripsAtOnce(idx_t numVectors, uint32_t rank) {
+    return numVectors <= kMostVectorsOfMoreStrips &&
+                    rank >= kLeastRankOfMoreStrips
+            ? kMoreStripsAtOnce
+            : kStripsAtOnce;
+}
 /// Vectors whose keys of 64 queries two warpgroups hold; and the blocks of a
 /// cluster.
 constexpr idx_t kMostVectorsOfBlock = 1024;

@@ -11,14 +11,13 @@ __device__ __forceinline__ void syncConsumers() {
     asm volatile("bar.sync 1, %0;" ::"n"(128 * kConsumerGroups) : "memory");
 }
 
-template <int kPerGroup, int kSlabs>
+template <int kPerGroup, int kSlabs, int kOwnStrips>
 struct Consumers {
-    using S = Shape<kPerGroup, kSlabs>;
-    static constexpr int kPairs = 16;    // of keys, a lane's of a row and unit
-    static constexpr int kOwnStrips = 8; // words, a lane's of a row
+    using S = Shape<kPerGroup, kSlabs, kOwnStrips>;
+    static constexpr int kPairs = 16; // of keys, a lane's of a row and unit
 
     const Params& params;
-    Shared<kPerGroup, kSlabs>& shared;
+    Shared<kPerGroup, kSlabs, kOwnStrips>& shared;
 
     __device__ __forceinline__ void run() const {
         const int warp =

@@ -5,12 +5,12 @@
 
 namespace faiss_bits::at_once {
 
-template <int kPerGroup, int kSlabs>
+template <int kPerGroup, int kSlabs, int kOwnStrips>
 struct Producers {
-    using S = Shape<kPerGroup, kSlabs>;
+    using S = Shape<kPerGroup, kSlabs, kOwnStrips>;
 
     const Params& params;
-    Shared<kPerGroup, kSlabs>& shared;
+    Shared<kPerGroup, kSlabs, kOwnStrips>& shared;
 
     /// warp: of the warpgroup.
     __device__ __forceinline__ void run(int warp) const {

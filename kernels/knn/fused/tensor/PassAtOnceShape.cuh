@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "kernels/knn/fused/tensor/BulkPipeline.cuh"
+#include "kernels/knn/fused/tensor/PassAtOnce.h"
 #include "kernels/knn/fused/tensor/QueryPieces.cuh"
 
 namespace faiss_bits::at_once {
@@ -50,7 +51,12 @@ struct Params {
 /// fewer that stays, took 1% longer.
 constexpr int kStreamSlots = 4;
 
-template <int kPerGroup, int kSlabs>
+/// Words of two strips that a lane has of a row.
+constexpr int ownStrips(uint32_t strips) {
+    return int(strips) / (2 * 4 * kConsumerGroups);
+}
+
+template <int kPerGroup, int kSlabs, int kOwnStrips>
 struct Shape {
     static constexpr int kUnits = kConsumerGroups * kPerGroup;
     static constexpr int kAll = kUnits * kSlabs; // slabs
@@ -69,10 +75,10 @@ struct Shape {
             kImageRegisters + kConsumerGroups * kKeyRegisters <= 65536 / 128);
 };
 
-template <int kPerGroup, int kSlabs>
+template <int kPerGroup, int kSlabs, int kOwnStrips>
 struct Shared {
-    using S = Shape<kPerGroup, kSlabs>;
-    static constexpr int kStripWords = 4 * 8;            // of a row and group
+    using S = Shape<kPerGroup, kSlabs, kOwnStrips>;
+    static constexpr int kStripWords = 4 * kOwnStrips;   // of a row and group
     static constexpr int kStripStride = kStripWords + 4; // no bank conflicts
 
     uint8_t images[2][kSlabs * kImageSlabBytes];

@@ -1,5 +1,6 @@
-/// Images of queries written to shared memory by the kernel that multiplies
-/// them: what TensorImageKernel.cuh writes to memory, by the same arithmetic.
+/// Images of queries, eight rows of a warp together: what TensorImageKernel.cuh
+/// writes, by the same arithmetic, but for the order of sums. To shared memory
+/// by the kernel that multiplies them, or to memory (QueryImage.cu).
 #pragma once
 
 #include "kernels/knn/fused/tensor/TensorImageKernel.cuh"
@@ -38,12 +39,16 @@ struct QueryFacts {
     float inverse; // 1 / scale
 };
 
-/// A warp makes rows of 64 components a slab, kTogether at a time.
-template <int kSlabs>
+/// A warp makes rows of 64 components a slab, kTogether at a time. kOfScans: of
+/// a TensorImage, whose scales are such that products with those of the
+/// vectors' norms are normal numbers.
+template <int kSlabs, bool kOfScans = false>
 class QueryRows {
     static constexpr int kPiece = 4;                 // components of a lane
     static constexpr int kLanes = 16 * kSlabs;       // of a row
     static constexpr int kSide = kWarpSize / kLanes; // rows side by side
+    static constexpr int kSlabRows =
+            kOfScans ? TensorImageLayout::kTileRows : 64;
 
    public:
     static constexpr uint32_t kTogether = 8;
@@ -66,6 +71,12 @@ class QueryRows {
             const int at = component() + c;
             center_[c] =
                     queries.center && at < queries.d ? queries.center[at] : 0;
+        }
+        if (kOfScans && queries.vectorFacts) {
+            const int norms = ilogbf(queries.vectorFacts->normInverse) +
+                    ilogbf(queries.vectorFacts->scale);
+            leastExponent_ = max(leastExponent_, -23 - norms);
+            mostExponent_ = min(mostExponent_, 16 - norms);
         }
     }
 
@@ -252,9 +263,14 @@ class QueryRows {
     }
 
     /// exponentFor(), of the bits of a number that is not below 0.
-    static __device__ __forceinline__ int exponentOf(uint32_t greatest) {
-        constexpr int kMost = 60;
-        return min(max(8 + 127 - int(greatest >> 23), -kMost), kMost);
+    __device__ __forceinline__ int exponentOf(uint32_t greatest) const {
+        const int exponent = 8 + 127 - int(greatest >> 23);
+        if (kOfScans) {
+            return min(
+                    max(greatest > 0 ? exponent : 0, leastExponent_),
+                    mostExponent_);
+        }
+        return min(max(exponent, -kMostExponent), kMostExponent);
     }
 
     /// kPlain: all components are finite, and none has to be cut.
@@ -267,8 +283,8 @@ class QueryRows {
             uint8_t* image,
             Sums& own) const {
         const int piece = lane() / 2; // of 16 bytes
-        uint8_t* const to =
-                image + piece / 8 * (64 * 128) + first * 128 + lane() % 2 * 8;
+        uint8_t* const to = image + piece / 8 * (kSlabRows * 128) +
+                first * 128 + lane() % 2 * 8;
         float squares[kSteps];
 #pragma unroll
         for (int i = 0; i < kSteps; ++i) {
@@ -318,8 +334,12 @@ class QueryRows {
                 inverse};
     }
 
+    static constexpr int kMostExponent = 60;
+
     const QueryPieces& queries_;
     float center_[kPiece];
+    int leastExponent_ = -kMostExponent; // kOfScans
+    int mostExponent_ = kMostExponent;
 };
 
 } // namespace faiss_bits::at_once

@@ -2,6 +2,7 @@
 #include <cstdint>
 
 #include "kernels/common/CudaCheck.h"
+#include "kernels/knn/fused/tensor/QueryImage.h"
 #include "kernels/knn/fused/tensor/TensorImageKernel.cuh"
 #include "kernels/knn/fused/tensor/VectorImage.h"
 
@@ -122,6 +123,9 @@ void run(
         const VectorImageOptions& options,
         cudaStream_t stream) {
     check(problem);
+    if (canQueryImage(problem)) {
+        return runQueryImage(problem, stream);
+    }
     const TensorImageLayout layout(problem.first + problem.n, problem.d);
     const ImageParams params{
             problem.rows,
