@@ -139,13 +139,13 @@ IvfKnnPlan planIvfDistances(const IvfKnnProblem& problem, size_t maxBytes);
 ///          near lists, or for four of them, or 12 for each place of the room
 ///          if that is more, 24 for each candidate, 8 (k + 1) bytes and 12 a
 ///          list; of the index 16 bytes a list, and by estimates 40 for 32
-///          vectors; and 4 bytes a query. Few queries: 4.2 bytes, of codes 5.2,
-///          for every vector of their lists, for 32 vectors more a list, and
-///          for every list of the index where they find lists; of product codes
-///          that they share 512 bytes a dimension, too, or by tables 4 a number
-///          of the codebook, and queries in parts of up to 384 MiB; where they
-///          share lists and ids are looked up (IvfLists::idTest), 4 bytes for
-///          32 vectors of the index and 4 a list, or up to four times that
+///          vectors; and 4 bytes a query. Few queries: 5.2 bytes for every
+///          vector of their lists, for 32 vectors more a list, and for every
+///          list of the index where they find lists; of product codes that they
+///          share 512 bytes a dimension, too, or by tables 4 a number of the
+///          codebook, and queries in parts of up to 384 MiB; where they share
+///          lists and ids are looked up (IvfLists::idTest), 4 bytes for 32
+///          vectors of the index and 4 a list, or up to four times that
 /// Errors   throws Error on a bad argument (named) or a failed launch
 /// Cost     few queries: 3 d operations of float64 a pair, three or four
 ///          kernels; that share product codes, 2 d operations of float16
