@@ -26,13 +26,8 @@ constexpr size_t slotRowsSize(int64_t n, int d) {
     return size_t(n) * slotSteps(d) * kSlotStep;
 }
 
-/// The same with the squares of the norms, which lie behind the rows.
-constexpr size_t slotCopySize(int64_t n, int d) {
-    return slotRowsSize(n, d) + size_t(n) * (sizeof(double) / sizeof(float));
-}
-
-/// Enqueues the copy: rows [slotCopySize(n, d)], in float32, which all types of
-/// vectors fit, and the squares in float64, of some error (PairEstimate.cuh).
+/// Enqueues the copy: rows [slotRowsSize(n, d)], in float32, which all types of
+/// vectors fit.
 ///
 /// Cost  a read of the vectors and a write of 128 to 512 bytes for each
 void launchSlotRows(
