@@ -37,6 +37,26 @@ struct StreamTile : KeyTile<T, false> {
         }
     }
 
+    /// The same of a tile that ends after `count` keys; NaN behind them.
+    __device__ __forceinline__ void takePart(
+            const KeyPack<T>* from,
+            uint32_t begin,
+            uint32_t count) {
+        packs = from;
+        this->firstColumn = begin;
+        this->valid = 0;
+#pragma unroll
+        for (int i = 0; i < kItems; ++i) {
+            const uint32_t at =
+                    (i / kPack * blockDim.x + threadIdx.x) * kPack + i % kPack;
+            this->values[i] = __uint_as_float(0x7FFFFFFFu);
+            if (at < count) {
+                this->values[i] = this->adjust(keyOf(i), 0);
+                this->valid |= 1u << i;
+            }
+        }
+    }
+
     __device__ __forceinline__ uint64_t entry(int i) const {
         return makeEntry(
                 orderedKey(this->adjust(keyOf(i), 0)), this->column(i));
@@ -79,13 +99,15 @@ struct UnalignedStreamTile : StreamTile<T> {
             const uint32_t key = orderedKey(this->values[i]);
             mask |= makeEntry(key, column(i)) <= limit ? 1u << i : 0u;
         }
-        return mask;
+        return mask & this->valid;
     }
 };
 
 /// Two or three tiles of one block. Every thread copies and reads its own
-/// values only, so that no barrier is needed.
-template <class T, int Threads, bool Unaligned>
+/// values only, so that no barrier is needed. HasTail: what is left of a row
+/// behind its last whole tile comes as one tile more, as a load of it when it
+/// is needed would take as long as several tiles.
+template <class T, int Threads, bool Unaligned, bool HasTail = false>
 struct TileStream {
     using Tile = std::
             conditional_t<Unaligned, UnalignedStreamTile<T>, StreamTile<T>>;
@@ -96,9 +118,10 @@ struct TileStream {
     KeyPack<T>* slots; // [stages][kPacks][Threads], aligned to 128 bytes
     int stages;        // 2 or 3
     const T* row;
-    uint32_t firstColumn; // of the first tile
-    uint32_t numTiles;    // whole ones
-    int current = 0;      // stage
+    uint32_t firstColumn;  // of the first tile
+    uint32_t numTiles;     // whole ones
+    uint32_t tailKeys = 0; // behind them, if HasTail
+    int current = 0;       // stage
 
     __device__ __forceinline__ void begin() {
         for (int t = 0; t < stages; ++t) {
@@ -124,6 +147,8 @@ struct TileStream {
                              "l"(from + v * Threads * Tile::kPack)
                              : "memory");
             }
+        } else if (HasTail && t == numTiles) {
+            requestTail();
         }
         asm volatile("cp.async.commit_group;" ::: "memory");
         current = current + 1 == stages ? 0 : current + 1;
@@ -132,15 +157,46 @@ struct TileStream {
     /// Waits for tile t, which is in the current stage; the last request was
     /// that of tile t + stages - 1.
     __device__ __forceinline__ void read(uint32_t t, Tile& tile) const {
+        wait();
+        tile.take(stage(), column(t));
+    }
+
+    /// The same of the tail, tile numTiles.
+    __device__ __forceinline__ void readTail(Tile& tile) const {
+        wait();
+        tile.takePart(stage(), column(numTiles), tailKeys);
+    }
+
+   private:
+    __device__ __forceinline__ void wait() const {
         if (stages == 3) {
             asm volatile("cp.async.wait_group 2;" ::: "memory");
         } else {
             asm volatile("cp.async.wait_group 1;" ::: "memory");
         }
-        tile.take(stage(), column(t));
     }
 
-   private:
+    /// Whole packs, and of the row's last one what belongs to the row.
+    __device__ __forceinline__ void requestTail() {
+        const T* from = row + column(numTiles);
+        KeyPack<T>* to = stage();
+#pragma unroll
+        for (int v = 0; v < Tile::kPacks; ++v) {
+            const uint32_t at = (v * Threads + threadIdx.x) * Tile::kPack;
+            if (at < tailKeys) {
+                const uint32_t bytes = min(
+                        uint32_t(16), (tailKeys - at) * uint32_t(sizeof(T)));
+                asm volatile(
+                        "cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(
+                                uint32_t(__cvta_generic_to_shared(
+                                        to + v * Threads))),
+                        "l"(from + at),
+                        "r"(bytes)
+                        : "memory");
+            }
+        }
+    }
+
     __device__ __forceinline__ KeyPack<T>* stage() const {
         return slots + current * kStagePacks + threadIdx.x;
     }

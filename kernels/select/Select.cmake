@@ -158,6 +158,7 @@ add_library(bits_select OBJECT
   select/threshold/SecondSample.cpp
   select/threshold/ThresholdPlan.cpp
   select/threshold/ThresholdSelect.cpp
+  select/threshold/WholeRowsPlan.cpp
   survivors/ProvenLists.cu
   survivors/SurvivorSort.cu
   select/large_k/BitsGlobalSelect.cpp

@@ -331,7 +331,8 @@ TEST(ThresholdPlans, FewRowsTakeOneLaunch) {
             EXPECT_TRUE(fused(rows, 102400, 2048, type)) << rows;
         }
     }
-    EXPECT_FALSE(fused(200, 32768, 10, DataType::Float32));
+    EXPECT_TRUE(fused(200, 32768, 10, DataType::Float32));
+    EXPECT_FALSE(fused(200, 32768, 129, DataType::Float16));
 }
 
 /// k = 1: one pass up to where a second one takes less time.

@@ -107,6 +107,21 @@ TEST_F(UnalignedRows, LongWholeRows) {
     }
 }
 
+/// The best keys before the first whole line, and warps that fill the buffer
+/// meanwhile: so many rows that some of their first warps come late.
+TEST_F(UnalignedRows, TheHeadHasRoom) {
+    for (const DataType type : kTypes) {
+        SelectCase c = caseOf(2200, 8213, type);
+        c.padding = 4;
+        c.values = Values::Ascending;
+        ASSERT_TRUE(thresholdPlanOf(c, 1).fused);
+        expectSelects(c, {1, 2, 40, 500});
+        if (HasFailure()) {
+            return;
+        }
+    }
+}
+
 TEST_F(UnalignedRows, EveryKindOfValues) {
     for (const Values values : kAllValues) {
         for (const DataType type : kTypes) {

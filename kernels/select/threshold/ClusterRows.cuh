@@ -42,9 +42,10 @@ struct ClusterRowsBody : WholeRowsBody<T, Tile, Threads, Room, true> {
         // Where a sample promised too much another one is drawn, and then none.
         for (int turn = 0; turn < 3; ++turn) {
             limit = turn < 2 ? sampled(row, rank, blocks, turn > 0) : kNoEntry;
-            auto kept = Base::begin(limit);
             if (uint64_t(rank) * params.segment < params.cols) {
-                Base::scanUnaligned(kept, row, rank, params.segment);
+                scan(row, rank, params.segment, limit);
+            } else {
+                Base::begin(limit);
             }
             cluster.sync();
             const uint32_t lane = threadIdx.x % kWarpSize;
@@ -79,14 +80,24 @@ struct ClusterRowsBody : WholeRowsBody<T, Tile, Threads, Room, true> {
         if (blockIdx.x % params.sampleParts == 0) {
             const uint32_t row =
                     params.firstRow + blockIdx.x / params.sampleParts;
-            auto kept = Base::begin(kNoEntry);
-            Base::scanUnaligned(kept, row, 0, params.cols);
+            scan(row, 0, params.cols, kNoEntry);
             finish(row, survivors, shared.buffered, kNoEntry);
         }
 #endif
     }
 
    private:
+    __device__ __forceinline__ void scan(
+            uint32_t row,
+            uint32_t rank,
+            uint32_t segment,
+            uint64_t limit) {
+        Base::scanUnaligned(row, rank, segment, [&](const auto& beginStream) {
+            beginStream();
+            return limit;
+        });
+    }
+
     __device__ __forceinline__ void finish(
             uint32_t row,
             const uint64_t* entries,

@@ -69,22 +69,21 @@ SampleChoice makeSample(
     const double slack = slackOf(k);
     sample.survivors = cols * share * (1 + slack / 2);
     const double deviation = cols * std::sqrt(share / draw.size);
-    const double random =
-            sample.survivors * (1 + slack / 2) + 5 * deviation + 64;
+    sample.random = sample.survivors * (1 + slack / 2) + 5 * deviation + 64;
     // In a sorted row the limit lies up to a run further than the r-th.
     const double runs = draw.size / kSampleRun;
     const auto inRuns = [&](double entries) {
         return (entries / kSampleRun + 2) * cols / runs;
     };
     sample.usual = std::max(
-            std::min(cols, std::max(random, inRuns(wanted))), double(k));
+            std::min(cols, std::max(sample.random, inRuns(wanted))), double(k));
     // Twice: the sample may have too few of the k best, and too few of those
     // that are not above its limit.
     const double alike = rareSum(rareSum(expected, kSampleRun), kSampleRun) *
             cols / draw.size;
     sample.alike = std::max(sample.usual, std::min(cols, alike));
-    const double survivors =
-            lowers ? loweredSurvivors(sample.survivors, k) : sample.survivors;
+    sample.lowered = loweredSurvivors(sample.survivors, k);
+    const double survivors = lowers ? sample.lowered : sample.survivors;
     sample.cost = runs * kRunBytes + survivors * survivorBytes;
     return sample;
 }

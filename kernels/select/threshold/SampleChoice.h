@@ -32,6 +32,8 @@ struct SampleChoice {
     SampleDraw draw;
     double rank = 0;      // of the limit, in random order
     double survivors = 0; // then, without a lower limit on the way
+    double random = 0;    // most of them in random order
+    double lowered = 0;   // survivors if the limit is lowered on the way
     double usual = 0;     // most of them in random order and in sorted rows
     double alike = 0;     // where neighbours are as alike as can be
     double cost = HUGE_VAL;

@@ -8,26 +8,13 @@
 #include "kernels/select/threshold/SampleChoice.h"
 #include "kernels/select/threshold/SecondSample.h"
 #include "kernels/select/threshold/ThresholdParams.h"
+#include "kernels/select/threshold/WholeRowsPlan.h"
 
 namespace faiss_bits {
 
 namespace {
 
-/// Survivors that a fused block has room for, beside its tiles.
-constexpr idx_t kMostFusedSurvivors = 12 * 1024;
-/// The largest k that one block finds and sorts, and for k > kMaxSelectK the
-/// most rows of a multiprocessor: that saves the launches of a sort in memory,
-/// but rows of equal keys take it longer (measured, H200).
-constexpr int kMostFusedK = 4096;
-constexpr idx_t kMostLargeRows = 32;
-/// Of keys of 16 bits, among which many are equal, where a multiprocessor has
-/// room for one such block.
-constexpr int kMostFusedNarrowK = 3072;
 constexpr idx_t kTile = 4096;
-
-/// A survivor takes about as much time as this many bytes read in a row
-/// (measured, H200).
-constexpr double kSurvivorBytes = 50;
 /// A survivor of a row that one block finishes while the others wait, in bytes
 /// that the device could have read.
 constexpr double kLateSurvivorBytes = 1700;
@@ -53,112 +40,8 @@ constexpr idx_t kLeastClusterCols = 8 * kTile + 1;
 constexpr idx_t kMostClusterCols = idx_t(1) << 16;
 constexpr idx_t kMostFullClusterBytes = idx_t(1) << 20;
 
-/// A row of at most this many columns is not sampled.
-constexpr idx_t kNoSampleCols = 2048;
-
 idx_t divUp(idx_t a, idx_t b) {
     return (a + b - 1) / b;
-}
-
-/// So few rows that each block may have a multiprocessor.
-bool areFew(const SelectProblem& p) {
-    return p.rows <= p.device.multiprocessors;
-}
-
-/// Up to so many columns one block reads a row in less time than the launches
-/// of the split plan take, few rows. With a row for nearly each multiprocessor
-/// those have few blocks for it (measured, H200).
-idx_t mostColsOfABlock(const SelectProblem& p) {
-    const double part = double(p.rows) / p.device.multiprocessors;
-    if (areFew(p) && part > 0.9) {
-        return 25 * kTile;
-    }
-    // Larger k, and 16-bit keys, gain in random order alone.
-    const bool isSmall = part < 0.25 && p.k <= 32 && sizeOf(p.keyType) == 4;
-    return (isSmall ? 8 : 4) * kTile;
-}
-
-/// Few rows, or long ones, keep few blocks busy for long: large blocks. Many
-/// short rows have much to do beside reading: small blocks, so that others read
-/// then.
-int fusedThreads(const SelectProblem& p) {
-    if (p.k > kMaxSelectK) {
-        return 512;
-    }
-    if (areFew(p) && p.cols <= mostColsOfABlock(p)) {
-        const bool isLong =
-                p.cols >= 4 * kTile || (p.k > 128 && p.cols > 2 * kTile);
-        return isLong || p.k > 512 ? 512 : 256;
-    }
-    if (p.cols >= idx_t(1) << 19 || (p.cols >= idx_t(1) << 17 && p.k <= 32)) {
-        return 512;
-    }
-    return p.cols >= idx_t(1) << 17 || p.k > 128 ? 256 : 128;
-}
-
-/// Rows of many rounds of blocks are not split if the device is busy for so
-/// much of their time: a sample and a finish that nothing is read beside take
-/// more.
-constexpr double kLeastBusy = 0.8;
-
-/// Whether one block a row keeps the device busy.
-bool shouldFuse(const SelectProblem& p, int blocks) {
-    const double slots = double(blocks) * p.device.multiprocessors;
-    const double waves = p.rows / slots;
-    if (p.cols <= mostColsOfABlock(p) || waves >= 8 ||
-        waves / std::ceil(waves) >= 0.9) {
-        return true;
-    }
-    // The blocks of the last round share the memory's speed. One alone on a
-    // multiprocessor reads at some two thirds of its part.
-    const double rest = std::ceil((waves - std::floor(waves)) * blocks);
-    const double rounds = std::floor(waves) * blocks + std::max(rest, 1.5);
-    return waves >= 1 && waves * blocks >= kLeastBusy * rounds;
-}
-
-void setSample(
-        ThresholdPlan& plan,
-        const SampleChoice& sample,
-        const SelectProblem& p,
-        bool mayGrow) {
-    plan.samplePlaces = sample.places;
-    plan.sampleParts = sample.parts;
-    plan.sampleRanks = sampleRanks(sample, p, mayGrow);
-    plan.capacity = uint32_t(sample.usual);
-    plan.expected =
-            std::min(plan.capacity, uint32_t(sample.survivors * 1.25 + 64));
-}
-
-/// Where a fused block lowers its limit: loweredSurvivors says why there.
-void setFirstPart(
-        ThresholdPlan& plan,
-        const SelectProblem& p,
-        double survivors) {
-    const double ratio = survivors / p.k;
-    const double tile = plan.policy.threads * (p.hasColBias() ? 8.0 : 16.0);
-    const uint32_t tiles = uint32_t(p.cols / tile);
-    if (ratio <= 1.5 || tiles < 4) {
-        return;
-    }
-    const double best = tiles / std::sqrt(ratio);
-    plan.partGrowth = ratio >= 8 ? 4 : 1 << 12;
-    plan.firstPart = uint32_t(std::clamp(best + 0.5, 1.0, tiles - 1.0));
-}
-
-/// Survivors that each of some blocks of a multiprocessor has room for.
-double fusedCapacity(
-        const SelectProblem& p,
-        const ThresholdPlan& plan,
-        int blocks) {
-    // Sort and sample take up to 12 KiB, or a bin for each place, and a block
-    // 1 KiB of its own. The sort takes the place of the tiles.
-    const bool isLarge = plan.policy.room > kMaxSelectK;
-    const double tiles = std::max(
-            plan.stages * plan.policy.threads * 16.0 * sizeOf(p.keyType),
-            isLarge ? 16.0 * plan.policy.room : 0.0);
-    const double bytes = double(p.device.blockSharedBytes) / blocks -
-            (isLarge ? 5 * 1024 + 4.0 * plan.policy.room : 13.0 * 1024) - tiles;
-    return std::clamp(bytes / 8, 0.0, double(kMostFusedSurvivors));
 }
 
 /// Blocks that share a row of so many columns: a power of two, and no more than
@@ -209,44 +92,6 @@ bool planClusterRows(const SelectProblem& p, ThresholdPlan& plan) {
     plan.batchRows = p.rows;
     plan.segment = uint32_t(divUp(divUp(p.cols, blocks), kTile) * kTile);
     return true;
-}
-
-bool planWholeRows(const SelectProblem& p, ThresholdPlan& plan) {
-    plan = {};
-    if (p.k > (sizeOf(p.keyType) == 2 ? kMostFusedNarrowK : kMostFusedK) ||
-        (p.k > kMaxSelectK &&
-         p.rows > kMostLargeRows * p.device.multiprocessors)) {
-        return false;
-    }
-    plan.fused = true;
-    plan.policy = policyFor(kWholeRowsPolicies, fusedThreads(p), p.k);
-    const int threads = plan.policy.threads;
-    if (!shouldFuse(
-                p,
-                wholeRowBlocks(threads, plan.policy.room, !p.hasColBias()))) {
-        return false;
-    }
-    if (p.cols <= kNoSampleCols || p.cols <= 2 * p.k) {
-        plan.capacity = uint32_t(std::max<idx_t>(p.cols, 1));
-        // Beyond that the sort takes room too, which some devices have not.
-        return p.k <= kMaxSelectK || plan.capacity <= fusedCapacity(p, plan, 1);
-    }
-    // Short rows leave little time for more than two tiles a block.
-    plan.stages = threads == 256 && p.cols >= idx_t(1) << 17 ? 3 : 2;
-    // So many blocks that some sort while others read.
-    for (int b = threads == 128 ? 5 : 2; b >= 1; --b) {
-        const SampleChoice sample = bestSample(
-                p, threads, 1, true, kSurvivorBytes, fusedCapacity(p, plan, b));
-        if (sample.places > 0) {
-            // It makes room when its buffer is full.
-            setSample(plan, sample, p, true);
-            setFirstPart(plan, p, sample.survivors);
-            return true;
-        }
-    }
-    plan.capacity = uint32_t(
-            std::min(double(p.cols), std::floor(fusedCapacity(p, plan, 1))));
-    return plan.capacity == p.cols;
 }
 
 /// Columns of a block, if so many rows are split: two rounds of blocks or more,
@@ -337,6 +182,19 @@ void planSplit(const SelectProblem& p, ThresholdPlan& plan) {
 }
 
 } // namespace
+
+void setSample(
+        ThresholdPlan& plan,
+        const SampleChoice& sample,
+        const SelectProblem& p,
+        bool mayGrow) {
+    plan.samplePlaces = sample.places;
+    plan.sampleParts = sample.parts;
+    plan.sampleRanks = sampleRanks(sample, p, mayGrow);
+    plan.capacity = uint32_t(sample.usual);
+    plan.expected =
+            std::min(plan.capacity, uint32_t(sample.survivors * 1.25 + 64));
+}
 
 int ThresholdPlan::sampleThreads() const {
     return fused || isCluster || isHeld ? policy.threads

@@ -22,7 +22,7 @@ struct WholeRowsBody {
     using Sample = RowSample<Tile, Threads>;
     using Narrow = BlockNarrow<Threads>;
     using Finish = RowFinish<T, ThresholdParams, Threads, Room>;
-    using Stream = TileStream<T, Threads, Unaligned>;
+    using Stream = TileStream<T, Threads, Unaligned, true>;
     static constexpr bool kStreams = !Tile::kHasBias;
     static_assert(kStreams || !Unaligned);
 
@@ -61,7 +61,7 @@ struct WholeRowsBody {
         // Where a sample promised too much (see rareSum in SampleChoice.cpp)
         // another one is drawn, and then none.
         for (int turn = params.samplePlaces > 0 ? 0 : 2; turn < 3; ++turn) {
-            limit = scan(row, turn < 2 ? sampled(row, turn > 0) : kNoEntry);
+            limit = scan(row, turn);
             if (shared.buffered >= wanted()) {
                 break;
             }
@@ -100,20 +100,53 @@ struct WholeRowsBody {
             tile.load(begin + t * Threads * Tile::kItems, end);
             return tile;
         }
-        __device__ __forceinline__ void next(uint32_t) const {}
-    };
-
-    /// What a row that begins at any address has before and behind its whole
-    /// tiles, as two tiles.
-    struct EdgeTiles {
-        Tile tile;
-        RowSpan span;
-
-        __device__ __forceinline__ const Tile& read(uint32_t t) {
-            tile.load(t == 0 ? 0 : span.tail, t == 0 ? span.headEnd : span.end);
+        __device__ __forceinline__ const Tile& readTail() {
             return tile;
         }
         __device__ __forceinline__ void next(uint32_t) const {}
+        __device__ __forceinline__ static constexpr bool hasTail() {
+            return false;
+        }
+    };
+
+    /// What a row that begins at any address has before its first tile: a key
+    /// of each of the first threads, which is on its way while the sample is
+    /// drawn.
+    struct HeadTile {
+        static constexpr int kItems = 1;
+        static constexpr bool kHasBias = false;
+        uint32_t firstColumn = 0;
+
+        T key;
+        float value; // NaN for threads that have none
+        bool isThere;
+
+        __device__ __forceinline__ HeadTile(const Tile& tile, uint32_t headEnd)
+                : isThere(threadIdx.x < headEnd) {
+            key = T(__uint_as_float(0x7FC00000u));
+            if (isThere) {
+                key = __ldg(tile.row + threadIdx.x);
+            }
+            value = tile.adjust(key, 0);
+        }
+        __device__ __forceinline__ uint64_t entry(int) const {
+            return makeEntry(orderedKey(value), threadIdx.x);
+        }
+        __device__ __forceinline__ bool isMinusZero(int) const {
+            return Tile::isMinusZeroKey(key);
+        }
+        __device__ __forceinline__ uint32_t notAbove(uint64_t limit) const {
+            return isThere && entry(0) <= limit ? 1u : 0u;
+        }
+        __device__ __forceinline__ bool anyUpTo(float limit) const {
+            return value <= limit;
+        }
+        __device__ __forceinline__ uint32_t upTo(float limit) const {
+            return isThere && value <= limit ? 1u : 0u;
+        }
+        __device__ __forceinline__ static constexpr bool clampsAt(uint32_t) {
+            return false;
+        }
     };
 
     struct StreamedTiles {
@@ -125,8 +158,15 @@ struct WholeRowsBody {
             stream.read(t, tile);
             return tile;
         }
+        __device__ __forceinline__ const typename Stream::Tile& readTail() {
+            stream.readTail(tile);
+            return tile;
+        }
         __device__ __forceinline__ void next(uint32_t t) {
             stream.request(t + stream.stages);
+        }
+        __device__ __forceinline__ bool hasTail() const {
+            return stream.tailKeys > 0;
         }
     };
 
@@ -134,9 +174,19 @@ struct WholeRowsBody {
         return min(uint32_t(params.k), params.cols);
     }
 
-    __device__ __forceinline__ uint64_t sampled(uint32_t row, bool isAgain) {
+    /// The limit of a turn; none but in the first two. The stream begins when
+    /// the sample is drawn: its first tiles come while the limit is found.
+    template <class BeginStream>
+    __device__ __forceinline__ uint64_t
+    limitOf(uint32_t row, int turn, const BeginStream& beginStream) {
+        if (turn == 2) {
+            beginStream();
+            return kNoEntry;
+        }
+        const bool isAgain = turn > 0;
         uint64_t least[kSampleItems];
         Sample::draw(params, row, 0, 1, isAgain, least);
+        beginStream();
         return Sample{shared.sample}.limit(
                 least, params, isAgain ? moreSteps(Misled::TooFew) : 0);
     }
@@ -157,45 +207,56 @@ struct WholeRowsBody {
 
     /// Returns the limit that it came to. Begins and ends with the block in
     /// step.
-    __device__ __forceinline__ uint64_t scan(uint32_t row, uint64_t limit) {
-        Scan kept = begin(limit);
+    __device__ __forceinline__ uint64_t scan(uint32_t row, int turn) {
+        const auto findLimit = [&](const auto& beginStream) {
+            return limitOf(row, turn, beginStream);
+        };
         if constexpr (Unaligned) {
-            scanUnaligned(kept, row, 0, params.cols);
-        } else {
-            scanAligned(kept, row);
+            return scanUnaligned(row, 0, params.cols, findLimit);
+        } else if constexpr (kStreams) {
+            if (params.vectorLoads) {
+                return scanAligned(row, findLimit);
+            }
         }
+        // Rows that are too short to stream if they do not begin at multiples
+        // of 16 bytes, too.
+        constexpr uint32_t kTile = Threads * Tile::kItems;
+        Scan kept = begin(findLimit([] {}));
+        LoadedTiles tiles{Tile(params, row), 0, params.cols};
+        takeTiles(
+                kept,
+                tiles,
+                params.cols / kTile + (params.cols % kTile != 0),
+                params.firstPart);
         return kept.limit;
     }
 
-    /// Rows that are too short to stream if they do not begin at multiples of
-    /// 16 bytes, too.
-    __device__ __forceinline__ void scanAligned(Scan& kept, uint32_t row) {
-        uint32_t streamed = 0;
-        if constexpr (kStreams) {
-            if (params.vectorLoads) {
-                const auto* keys = static_cast<const T*>(params.keys) +
-                        params.rowStride * row;
-                StreamedTiles tiles{
-                        {slots,
-                         params.stages,
-                         keys,
-                         0,
-                         params.cols / Stream::kTile},
-                        typename Stream::Tile(params, row)};
-                tiles.stream.begin();
-                takeTiles(kept, tiles, tiles.stream.numTiles, params.firstPart);
-                streamed = tiles.stream.column(tiles.stream.numTiles);
-            }
-        }
-        takeLoaded(kept, row, streamed, streamed > 0 ? 0 : params.firstPart);
+    template <class FindLimit>
+    __device__ __forceinline__ uint64_t
+    scanAligned(uint32_t row, const FindLimit& findLimit) {
+        const auto* keys =
+                static_cast<const T*>(params.keys) + params.rowStride * row;
+        StreamedTiles tiles{
+                {slots,
+                 params.stages,
+                 keys,
+                 0,
+                 params.cols / Stream::kTile,
+                 params.cols % Stream::kTile},
+                typename Stream::Tile(params, row)};
+        Scan kept = begin(findLimit([&] { tiles.stream.begin(); }));
+        takeTiles(kept, tiles, tiles.stream.numTiles, params.firstPart);
+        return kept.limit;
     }
 
-    /// Of a row, segment `split`.
-    __device__ __forceinline__ void scanUnaligned(
-            Scan& kept,
+    /// Of a row, segment `split`. findLimit(beginStream) calls its argument
+    /// once, when the stream's loads are in nobody's way.
+    template <class FindLimit>
+    __device__ __forceinline__ uint64_t scanUnaligned(
             uint32_t row,
             uint32_t split,
-            uint32_t segment) {
+            uint32_t segment,
+            const FindLimit& findLimit) {
         const auto* keys =
                 static_cast<const T*>(params.keys) + params.rowStride * row;
         const RowSpan span(
@@ -206,23 +267,21 @@ struct WholeRowsBody {
                 split,
                 segment);
         StreamedTiles tiles{
-                {slots, params.stages, keys, span.begin, span.numTiles},
+                {slots,
+                 params.stages,
+                 keys,
+                 span.begin,
+                 span.numTiles,
+                 span.end - span.tail},
                 typename Stream::Tile(params, row)};
-        tiles.stream.begin();
+        const HeadTile head(Tile(params, row), span.headEnd);
+        Scan kept = begin(findLimit([&] { tiles.stream.begin(); }));
+        // An empty buffer has room for it (kLeastFusedRoom), one that other
+        // warps fill has not.
+        kept.admit(head);
+        __syncthreads();
         takeTiles(kept, tiles, span.numTiles, params.firstPart);
-        EdgeTiles edges{Tile(params, row), span};
-        takeTiles(kept, edges, 2, 0);
-    }
-
-    __device__ __forceinline__ void takeLoaded(
-            Scan& kept,
-            uint32_t row,
-            uint32_t from,
-            uint32_t firstPart) {
-        constexpr uint32_t kTile = Threads * Tile::kItems;
-        LoadedTiles tiles{Tile(params, row), from, params.cols};
-        const uint32_t left = params.cols - from;
-        takeTiles(kept, tiles, left / kTile + (left % kTile != 0), firstPart);
+        return kept.limit;
     }
 
     /// The block meets to lower its limit after `firstPart` tiles (0: never),
@@ -236,10 +295,14 @@ struct WholeRowsBody {
             uint32_t numTiles,
             uint32_t firstPart) {
         uint32_t part = firstPart == 0 ? numTiles : min(firstPart, numTiles);
+        const uint32_t end = numTiles + (tiles.hasTail() ? 1 : 0);
         uint32_t t = 0;
         bool isStopped = false; // at tile t, the same in all lanes
         while (true) {
-            if (isStopped && kept.admit(tiles.read(t), kept.overflow.pending)) {
+            if (isStopped &&
+                kept.admit(
+                        t < numTiles ? tiles.read(t) : tiles.readTail(),
+                        kept.overflow.pending)) {
                 tiles.next(t++);
                 isStopped = false;
             }
@@ -250,7 +313,11 @@ struct WholeRowsBody {
                 }
                 tiles.next(t++);
             }
-            if (!__syncthreads_or(t < numTiles)) {
+            if (!isStopped && t == numTiles && t < end) {
+                isStopped = !kept.admit(tiles.readTail());
+                t += isStopped ? 0 : 1;
+            }
+            if (!__syncthreads_or(t < end)) {
                 return;
             }
             kept.limit = lowered(kept.limit);
