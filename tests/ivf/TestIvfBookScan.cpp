@@ -54,6 +54,9 @@ void expectOne(
     lists.expectExact(lists.run(plan, p, 0));
 }
 
+/// Tables never pay for up to as many components.
+constexpr int kDimsWithoutTables = 40;
+
 /// Canonical distances; and up to some neighbours by tables, which a greater
 /// number of vectors than need be brings about.
 void expectAlone(const KernelCase& c) {
@@ -61,8 +64,9 @@ void expectAlone(const KernelCase& c) {
     const KernelLists lists(c);
     IvfKnnProblem p = lists.plainProblem();
     expectOne(lists, p, false);
-    if (c.k <= kMostFloorK) {
-        p.mostVectors += (idx_t(1) << 22) / p.numQueries;
+    p.mostVectors += (idx_t(1) << 22) / p.numQueries;
+    if (c.d > kDimsWithoutTables &&
+        hasIvfBookTables(p.lists, p.numQueries, p.nprobe, int(p.k), p.device)) {
         expectOne(lists, p, true);
     }
 }
@@ -94,15 +98,17 @@ TEST_F(IvfBookScan, EveryShape) {
 }
 
 TEST_F(IvfBookScan, HardValues) {
-    scansOf({32, 16}).hardValues(
-            {ListFill::Integers,
-             ListFill::Equal,
-             ListFill::Offset,
-             ListFill::Small,
-             ListFill::Huge,
-             ListFill::Mixed,
-             ListFill::NotFinite},
-            {1, 10, 32, 128});
+    for (const Shape& shape : {Shape{32, 16}, Shape{64, 16}, Shape{64, 32}}) {
+        scansOf(shape).hardValues(
+                {ListFill::Integers,
+                 ListFill::Equal,
+                 ListFill::Offset,
+                 ListFill::Small,
+                 ListFill::Huge,
+                 ListFill::Mixed,
+                 ListFill::NotFinite},
+                {1, 10, 32, 128});
+    }
 }
 
 TEST_F(IvfBookScan, Queries) {

@@ -151,7 +151,10 @@ TEST_F(IvfEstimateLimits, SmallCandidatesBeyondTheNearestAreNotScored) {
                 const KernelLists lists(c);
                 for (EstimateMode mode :
                      {EstimateMode::All, EstimateMode::Near}) {
-                    const KernelResult found = lists.run(mode);
+                    const IvfKnnProblem p = lists.problem(mode);
+                    IvfKnnPlan plan = planIvfKnn(p, lists.kMaxBytes);
+                    plan.scoresByRows = false; // which counts none
+                    const KernelResult found = lists.run(plan, p);
                     lists.expectExact(found);
                     if (HasFatalFailure()) {
                         return;
