@@ -117,8 +117,8 @@ struct BlockSpreadSort {
             __syncthreads();
             const uint32_t wanted = k - placed;
             // Of keys of both signs most bins are for numbers next to zero.
-            const bool spansZero = round == 0 &&
-                    entryKey(least) < kZeroKey && entryKey(to) > kZeroKey;
+            const bool spansZero = round == 0 && entryKey(least) < kZeroKey &&
+                    entryKey(to) > kZeroKey;
             const uint32_t crowded =
                     startBins(wanted, spansZero ? kMaxStraightBin : kMaxBin);
             const uint32_t below = shared.bins[crowded];
@@ -185,8 +185,10 @@ struct BlockSpreadSort {
     /// Whether as many more rounds as a bitonic sort takes the time of would
     /// not do: each of them places the entries of about one value where there
     /// are few.
-    __device__ __forceinline__ static bool
-    isSlow(int rounds, uint32_t placed, uint32_t k) {
+    __device__ __forceinline__ static bool isSlow(
+            int rounds,
+            uint32_t placed,
+            uint32_t k) {
         constexpr uint32_t kRoundsOfSort = 4;
         return rounds > 1 && (k - placed) * rounds > kRoundsOfSort * placed;
     }
@@ -335,9 +337,8 @@ struct BlockSpreadSort {
 
     /// Turns the counts into the places where the bins begin; returns the first
     /// that begins below `end` and has more than `most` entries, or kSize.
-    __device__ __forceinline__ uint32_t startBins(
-            uint32_t end = ~0u,
-            uint32_t most = kMaxBin) {
+    __device__ __forceinline__ uint32_t
+    startBins(uint32_t end = ~0u, uint32_t most = kMaxBin) {
         uint32_t counts[Items];
         uint32_t sum = 0;
         uint32_t crowded = kSize;

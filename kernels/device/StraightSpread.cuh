@@ -15,9 +15,9 @@ struct BlockStraightSpread : BlockSpreadSort<Threads, Items> {
     using Base::kMaxBin;
     using Base::kSize;
 
-    /// As select(), in one round, where that gave up. False, and nothing is put,
-    /// where keys are not of both signs, or many lie together; the block is in
-    /// step then.
+    /// As select(), in one round, where that gave up. False, and nothing is
+    /// put, where keys are not of both signs, or many lie together; the block
+    /// is in step then.
     template <class Put>
     __device__ __forceinline__ bool selectStraight(
             const uint64_t* entries,

@@ -16,9 +16,9 @@
 
 #include "kernels/common/DependentLaunch.h"
 #include "kernels/common/DynamicShared.h"
-#include "kernels/ivf/IvfFloorBound.h"
 #include "kernels/ivf/IvfDirectLists.cuh"
 #include "kernels/ivf/IvfDirectSums.cuh"
+#include "kernels/ivf/IvfFloorBound.h"
 #include "kernels/ivf/IvfFloors.h"
 #include "kernels/ivf/IvfGroupWords.cuh"
 

@@ -80,8 +80,8 @@ struct IvfKnnPlan {
     /// all nprobe, or the nearest ones, of which the k-th estimate sets a
     /// limit.
     int nearProbes = 0;
-    idx_t room = 0;        ///< with a limit: for what is within it, a query
-    int candidates = 0;    ///< by estimates: whose distances are found, a query
+    idx_t room = 0;     ///< with a limit: for what is within it, a query
+    int candidates = 0; ///< by estimates: whose distances are found, a query
     /// By estimates: each query scores its candidates for itself; else they are
     /// sorted by the 32 vectors that they belong to, which are read once.
     bool scoresByRows = false;

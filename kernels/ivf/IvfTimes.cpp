@@ -32,8 +32,7 @@ constexpr double kStartTime = 160e-6;
 /// The part of it that each part of the queries takes again. A guess, and
 /// rather too little: 10,240 queries of 32 of 1,024 lists, k = 1,000, were
 /// expected to take 6.72 ms in six parts with bounds of all lists and 6.76 in
-/// two with limits, and took 7.62 and 6.70 (docs/design/ivf_many_queries.md,
-/// "Measured").
+/// two with limits, and took 7.62 and 6.70 (docs/design/ivf_measured.md).
 constexpr double kPartTime = 60e-6;
 /// Of tiles of product codes, the same: by 24 parts of 12 and 16 of 25
 /// components. Of others it was not fitted.

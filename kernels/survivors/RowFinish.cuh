@@ -63,8 +63,8 @@ struct RowFinish {
 
    private:
     /// Few entries, or many that lie together: where it is their bits that do,
-    /// spread by their numbers, else narrowed to at most Room, and those sorted.
-    /// Out of line and static, so that it costs the others no
+    /// spread by their numbers, else narrowed to at most Room, and those
+    /// sorted. Out of line and static, so that it costs the others no
     /// registers.
     __device__ static __noinline__ void runCrowded(
             SharedStorage& shared,

@@ -1,5 +1,5 @@
-/// The bound of estimates in float32 (IvfFloorBound.h), without a device: of two
-/// vectors the nearer one has an estimate within the limit that the farther
+/// The bound of estimates in float32 (IvfFloorBound.h), without a device: of
+/// two vectors the nearer one has an estimate within the limit that the farther
 /// one's sets; and some come close to it.
 
 #include <gtest/gtest.h>

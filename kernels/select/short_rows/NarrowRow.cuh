@@ -195,8 +195,8 @@ class NarrowRow {
             __syncwarp();
         }
         // The row's keys come before what fills it up.
-        const int most = kSortsAll ? min(params_.k, int(params_.cols))
-                                   : params_.k;
+        const int most =
+                kSortsAll ? min(params_.k, int(params_.cols)) : params_.k;
 #pragma unroll
         for (int i = 0; i < kCount; ++i) {
             const int place = i * kLanes + Group::lane();

@@ -16,7 +16,8 @@ namespace faiss_bits {
 ///
 /// What fills lanes up behind the last word has the columns that would follow.
 /// One of those may be the row's last column, which the first word has too: it
-/// is known by its place in the result alone, as all of the row comes before it.
+/// is known by its place in the result alone, as all of the row comes before
+/// it.
 struct NarrowWords {
     uint32_t cols;
     uint32_t isOdd; // the first key ends a word

@@ -100,8 +100,7 @@ class ShortRow : ShortRowBound<T, kHasBias, kLanes, kItems, kSorted> {
         static_assert((kLeastAhead - kWarpSize) / kSorted >= kWarpSize);
         const float sign = __uint_as_float(0x3F800000u ^ params_.signMask);
         const uint32_t last = chunk_.cols - kWarpSize;
-        const uint32_t step =
-                (last - chunk_.base - Chunk::kColumns) / kSorted;
+        const uint32_t step = (last - chunk_.base - Chunk::kColumns) / kSorted;
         const T* keys = static_cast<const T*>(params_.keys) +
                 params_.rowStride * int64_t(row_) + last + Group::lane();
         uint32_t ahead[kSorted];

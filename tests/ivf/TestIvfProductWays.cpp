@@ -1,0 +1,212 @@
+/// Which way a search of product codes goes, as the ways were measured. Needs
+/// no device.
+
+#include <gtest/gtest.h>
+
+#include "kernels/ivf/IvfDirect.h"
+#include "tests/ivf/IvfPlanProblem.h"
+
+namespace faiss_bits::test {
+namespace {
+
+TEST(IvfProductWays, LongProductCodesOfUnevenListsGoByTables) {
+    // Most queries meet in few lists, which estimates decode for every 64 of
+    // them: 1.27 ms (h100/ivf_sweep.json, cell 70), expected of even lists were
+    // 0.39, as of tables.
+    IvfKnnProblem p = someProblem();
+    p.lists.numLists = 38;
+    p.lists.d = 512;
+    p.lists.numVectors = 11079;
+    p.lists.coding = ListCoding::Product;
+    p.lists.layout = ListLayout::Rows;
+    p.lists.decoding.numParts = 16;
+    p.numQueries = 1819;
+    p.nprobe = 3;
+    p.k = 1;
+    for (idx_t most : {5399, 8000, 11072}) { // 5,399 is the average query's
+        p.longestList = most / 2;
+        p.mostVectors = most;
+        const IvfKnnPlan plan = planIvfKnn(p, size_t(448) << 20);
+        ASSERT_TRUE(plan.direct) << plan.toString();
+        EXPECT_TRUE(plan.direct->byTables) << plan.toString();
+    }
+}
+
+TEST(IvfProductWays, ProductCodesGoByTablesWhereThatWasFaster) {
+    // By tables and without (docs/design/ivf_few_queries.md, "Product codes by
+    // tables").
+    struct Cell {
+        int parts;
+        int d;
+        idx_t vectors;
+        idx_t numLists;
+        int nprobe;
+        idx_t numQueries;
+        int k;
+        bool byTables;
+    };
+    for (const Cell& cell :
+         {// Random cells.
+          Cell{8, 256, 934064, 16, 2, 2, 28, true},
+          Cell{8, 256, 934064, 16, 2, 212, 256, true},
+          Cell{8, 256, 934064, 16, 3, 2, 128, true},
+          Cell{8, 24, 262144, 128, 4, 7828, 5, false},
+          // Wide tiles took 1.08 times as long as tables.
+          Cell{24, 288, 131072, 490, 4, 2793, 249, false},
+          Cell{24, 288, 131072, 490, 6, 256, 2, true},
+          Cell{24, 288, 131072, 490, 58, 30, 19, true},
+          Cell{16, 400, 39950, 25, 8, 2048, 45, true},
+          Cell{16, 400, 39950, 25, 9, 4096, 10, true},
+          Cell{16, 400, 39950, 25, 5, 10533, 2, true},
+          // Uniform vectors, each way forced.
+          Cell{24, 288, 131072, 512, 4, 16, 10, false},
+          Cell{24, 288, 131072, 512, 4, 1024, 10, true},
+          Cell{24, 288, 131072, 512, 4, 1024, 100, true},
+          Cell{24, 288, 131072, 512, 4, 1024, 250, false},
+          Cell{24, 288, 131072, 512, 4, 4096, 10, true},
+          Cell{24, 288, 131072, 512, 4, 4096, 100, false},
+          Cell{24, 288, 131072, 512, 32, 16, 250, false},
+          Cell{24, 288, 131072, 512, 32, 128, 100, true},
+          Cell{24, 288, 131072, 512, 32, 128, 500, true},
+          Cell{24, 288, 131072, 512, 32, 1024, 10, true},
+          Cell{24, 288, 131072, 512, 32, 1024, 250, false},
+          Cell{24, 288, 131072, 512, 32, 4096, 10, false},
+          Cell{16, 400, 40960, 32, 6, 128, 100, true},
+          Cell{16, 400, 40960, 32, 6, 128, 500, true},
+          Cell{16, 400, 40960, 32, 6, 2048, 10, true},
+          Cell{16, 400, 40960, 32, 6, 2048, 250, false},
+          Cell{16, 400, 40960, 32, 6, 8192, 10, true},
+          Cell{16, 400, 40960, 32, 12, 128, 250, true},
+          Cell{16, 400, 40960, 32, 12, 128, 500, false},
+          Cell{16, 400, 40960, 32, 12, 2048, 100, true},
+          Cell{16, 400, 40960, 32, 12, 2048, 250, true},
+          Cell{16, 400, 40960, 32, 12, 2048, 500, false},
+          Cell{8, 256, 524288, 16, 2, 2, 100, true},
+          Cell{8, 256, 524288, 16, 2, 16, 500, true},
+          Cell{8, 256, 524288, 16, 2, 212, 500, true},
+          Cell{8, 256, 524288, 16, 2, 1024, 250, true},
+          // More neighbours than the finish has room for.
+          Cell{8, 256, 934064, 16, 2, 212, 513, false},
+          // What estimates decode in blocks, and a scan in float16.
+          Cell{32, 128, 1 << 20, 1024, 32, 10240, 10, false},
+          Cell{16, 128, 1 << 20, 1024, 32, 10240, 10, false},
+          Cell{64, 128, 1 << 20, 1024, 32, 64, 10, false},
+          Cell{16, 256, 1 << 20, 1024, 32, 64, 10, false},
+          // One query shares no list.
+          Cell{24, 288, 131072, 490, 6, 1, 2, false}}) {
+        IvfKnnProblem p = someProblem();
+        p.lists.coding = ListCoding::Product;
+        p.lists.layout = ListLayout::Rows;
+        p.lists.decoding.numParts = cell.parts;
+        p.lists.d = cell.d;
+        p.lists.numLists = cell.numLists;
+        p.lists.numVectors = cell.vectors;
+        p.nprobe = cell.nprobe;
+        p.numQueries = cell.numQueries;
+        p.k = cell.k;
+        p.longestList = cell.vectors / cell.numLists * 5 / 4;
+        p.mostVectors = p.longestList * cell.nprobe;
+        const IvfKnnPlan plan = planIvfKnn(p, size_t(448) << 20);
+        EXPECT_EQ(plan.direct && plan.direct->byTables, cell.byTables)
+                << cell.parts << " of " << cell.d << ", " << cell.numQueries
+                << " queries, k=" << cell.k << ": " << plan.toString();
+        EXPECT_LE(plan.bytes, size_t(448) << 20);
+    }
+}
+
+/// The longest of 25 lists has 6,968 vectors of 39,950, and all probed lists of
+/// a query have up to 34,311. Tables took 0.375 ms when forced, and 0.381 as
+/// the plan had it; tiles 0.495, with the finish of that time.
+TEST(IvfProductWays, ProductCodesOfUnevenListsGoByTables) {
+    const float centroids = 0; // never read
+    IvfKnnProblem p = someProblem();
+    p.lists.coding = ListCoding::Product;
+    p.lists.layout = ListLayout::Rows;
+    p.lists.decoding.numParts = 16;
+    p.lists.d = 400;
+    p.lists.numLists = 25;
+    p.lists.numVectors = 39950;
+    p.nprobe = 11;
+    p.numQueries = 119;
+    p.k = 484;
+    p.longestList = 6968;
+    p.mostVectors = 34311;
+    p.centroids = &centroids;
+    const IvfKnnPlan plan = planIvfKnn(p, size_t(448) << 20);
+    EXPECT_TRUE(plan.direct && plan.direct->byTables) << plan.toString();
+    EXPECT_TRUE(plan.findsLists()) << plan.toString();
+}
+
+/// A table is made for each query and list, so that where lists are many and
+/// short, queries read them by themselves.
+TEST(IvfProductWays, ProductCodesOfShortListsGoByStreams) {
+    struct Cell {
+        int parts;
+        int d;
+        idx_t vectors;
+        idx_t numLists;
+        int nprobe;
+        idx_t numQueries;
+    };
+    for (const Cell& cell :
+         {Cell{16, 400, 1 << 20, 65536, 8, 4096},
+          Cell{16, 400, 1 << 20, 65536, 4, 10000},
+          Cell{16, 400, 40000, 65536, 16, 4000},
+          Cell{48, 960, 40000, 65536, 16, 4000}}) {
+        IvfKnnProblem p = someProblem();
+        p.lists.coding = ListCoding::Product;
+        p.lists.layout = ListLayout::Rows;
+        p.lists.decoding.numParts = cell.parts;
+        p.lists.d = cell.d;
+        p.lists.numLists = cell.numLists;
+        p.lists.numVectors = cell.vectors;
+        p.nprobe = cell.nprobe;
+        p.numQueries = cell.numQueries;
+        p.longestList = cell.vectors / cell.numLists + 1;
+        p.mostVectors = p.longestList * cell.nprobe;
+        for (bool mayWait : {false, true}) {
+            p.mayWait = mayWait;
+            const IvfKnnPlan plan = planIvfKnn(p, size_t(448) << 20);
+            EXPECT_FALSE(plan.direct || plan.listMajor)
+                    << cell.parts << " of " << cell.d << ", " << cell.numLists
+                    << " lists: " << plan.toString();
+        }
+    }
+}
+
+/// A part of the queries at a time, of which the last may sort its pairs
+/// another way, and needs no more scratch than is planned.
+TEST(IvfProductWays, QueriesByTablesComeInParts) {
+    IvfKnnProblem p = someProblem();
+    p.lists.coding = ListCoding::Product;
+    p.lists.layout = ListLayout::Rows;
+    p.lists.d = 400;
+    p.lists.decoding.numParts = 16;
+    p.lists.numLists = 25;
+    p.lists.numVectors = 39950;
+    p.nprobe = 5;
+    p.k = 2;
+    p.longestList = 9000;
+    p.mostVectors = 30000;
+    for (idx_t queries : {2, 256, 257, 2047, 10533, 100000}) {
+        p.numQueries = queries;
+        size_t before = 0;
+        for (size_t mostBytes : {64 << 20, 200 << 20, 448 << 20}) {
+            const auto plan = planIvfDirectWay(p, mostBytes, false, true, true);
+            ASSERT_TRUE(plan) << queries;
+            EXPECT_LE(plan->bytes, mostBytes);
+            EXPECT_LE(plan->rowsAtATime, queries);
+            EXPECT_GE(plan->bytes, before);
+            EXPECT_GE(
+                    plan->bytes,
+                    size_t(plan->stride) * 4 * size_t(plan->rowsAtATime));
+            before = plan->bytes;
+        }
+    }
+    // Parts of fewer would read the codebook too often.
+    p.numQueries = 10533;
+    EXPECT_FALSE(planIvfDirectWay(p, 16 << 20, false, true, true));
+}
+
+} // namespace
+} // namespace faiss_bits::test
