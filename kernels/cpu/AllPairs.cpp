@@ -35,7 +35,7 @@ bool isForDoubles(const Setup<T>& setup, const Problem<T>& problem, idx_t k) {
     }
     // Nanoseconds of a query that all pairs take more than candidates do, and
     // that canonical distances of these take (by measurements of n = 8192 on a
-    // Xeon, docs/design/cpu.md).
+    // Xeon, docs/design/cpu_all_pairs.md).
     const double d = setup.depth;
     const double rows = double(n) / double(setup.numQueries);
     const double ofPairs = 0.028 * d * double(n) + 2 * d * rows;

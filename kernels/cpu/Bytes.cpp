@@ -102,7 +102,7 @@ bool isForBytes(
     }
     // Nanoseconds of a query: all pairs by bytes, and packing; candidates by
     // 16-bit integers, and canonical distances of some more than k (by
-    // measurements of n = 8192 on a Xeon, docs/design/cpu.md).
+    // measurements of n = 8192 on a Xeon, docs/design/cpu_all_pairs.md).
     const double n = double(setup.numVectors), d = setup.depth;
     const double steps = std::ceil(d / kByteStep);
     const double rows = n / double(setup.numQueries) + 1;

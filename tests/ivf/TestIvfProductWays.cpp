@@ -33,8 +33,8 @@ TEST(IvfProductWays, LongProductCodesOfUnevenListsGoByTables) {
 }
 
 TEST(IvfProductWays, ProductCodesGoByTablesWhereThatWasFaster) {
-    // By tables and without (docs/design/ivf_few_queries.md, "Product codes by
-    // tables").
+    // By tables and without (docs/design/ivf_few_queries_product.md, "Product
+    // codes by tables").
     struct Cell {
         int parts;
         int d;
