@@ -5,8 +5,8 @@
 
 Reads the results of that folder, and replaces what stands between the marks:
 `first:`, the first screen, from flat_rivals.json and dropin_searches.json, and
-`speed:`, from select.json and flat.json, and flat_few_vectors.json and kmeans.json
-where they are there. No figure of these parts is typed by hand.
+`speed:`, from select.json and flat.json, and flat_few_vectors.json, kmeans.json and
+the file of inverted lists (LISTS) where they are there. No figure of these parts is typed by hand.
 """
 
 import argparse
@@ -16,6 +16,11 @@ import result_file
 
 #: Vectors of the table of flat search.
 MANY = 1 << 20
+#: The last run of inverted lists beside FAISS, and what is shown of it: lists,
+#: and probes of a query, an ordinary case and a slow one.
+LISTS = "ivf_4f1e3d2.json"
+LIST_CELLS = ((1024, 32), (4096, 8))
+LIST_INDEXES = {"ivf_flat": "IVFFlat", "ivf_sq8": "SQ8", "ivf_pq32": "PQ32"}
 #: Of the first screen: methods of flat_rivals.json with a column of their own,
 #: and those of which the fastest is named.
 COLUMNS = {"faiss_flat": "FAISS {faiss}", "cuvs": "cuVS {cuvs}"}
@@ -243,6 +248,38 @@ def kmeans_section(path):
             f"iterations ({when(data['meta'])}):", "", *kmeans_lines(data), ""]
 
 
+def lists_lines(rows):
+    """Markdown rows of LISTS."""
+    yield "| lists | probed | queries | " + " | ".join(
+        f"{name}: faiss_bits, FAISS, ratio" for name in LIST_INDEXES.values()) + " |"
+    yield "|---|---|---|" + "---|" * len(LIST_INDEXES)
+    cells = {}
+    for row in rows:
+        if row["k"] == 10:
+            key = row["index"], row["nlist"], row["nprobe"], row["q"]
+            cells.setdefault(key, {})[row["method"]] = row["ms"]
+    for nlist, nprobe in LIST_CELLS:
+        for q in sorted({key[3] for key in cells}):
+            columns = []
+            for index in LIST_INDEXES:
+                ms = cells.get((index, nlist, nprobe, q), {})
+                columns.append(
+                    f"{ms['faiss_bits']:.3g} ms, {faster(ms['faiss'], ms['faiss_bits'])}"
+                    if {"faiss_bits", "faiss"} <= ms.keys() else "-")
+            yield f"| {nlist:,} | {nprobe} | {q:,} | " + " | ".join(columns) + " |"
+
+
+def lists_section(path):
+    if not path.exists():
+        return []
+    data = result_file.load(path)
+    row = data["rows"][0]
+    return [f"`GpuIndexBitsIVFFlat`, `GpuIndexBitsIVFScalarQuantizer` (8 bits) and "
+            f"`GpuIndexBitsIVFPQ` (32 codes of 8 bits) beside FAISS's own: "
+            f"{row['n']:,} x {row['d']}, L2, k = 10 ({when(data['meta'])}):", "",
+            *lists_lines(data["rows"]), ""]
+
+
 def section(folder):
     select_meta, select = load(folder / "select.json")
     flat_meta, flat = load(folder / "flat.json")
@@ -256,6 +293,7 @@ def section(folder):
         *flat_lines(flat),
         "",
         *nearest_section(folder / "flat_few_vectors.json"),
+        *lists_section(folder / LISTS),
         *kmeans_section(folder / "kmeans.json"),
         f"k-selection of float rows (`runSelect`; the best of "
         f"{rival_names(select)} in the same run; FAISS is the faster of "

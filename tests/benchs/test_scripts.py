@@ -357,6 +357,17 @@ def test_readme_names_the_best_rival(save, tmp_path):
     assert "faiss_warp, raft_auto" in text
     # Each table names its own run.
     assert text.count("2026-01-31, commit 0123456789") == 2
+    # Lists, of which a cell was not raced.
+    cell = {"bench": "ivf", "n": 1 << 20, "d": 128, "nlist": 1024, "nprobe": 32,
+            "q": 10240, "k": 10}
+    save([cell | {"index": "ivf_flat", "method": "faiss_bits", "ms": 2.0},
+          cell | {"index": "ivf_flat", "method": "faiss", "ms": 50.0},
+          cell | {"index": "ivf_sq8", "method": "faiss_bits", "ms": 1.0},
+          cell | {"index": "ivf_sq8", "method": "faiss", "ms": 9.0, "k": 100}],
+         readme_table.LISTS)
+    text = readme_table.section(tmp_path)
+    assert "| 1,024 | 32 | 10,240 | 2 ms, 50 ms, **25.0** | - | - |" in text
+    assert text.count("2026-01-31, commit 0123456789") == 3
 
 
 @pytest.mark.parametrize("suffix, size", [(".bvecs", 1), (".fvecs", 4)])
