@@ -72,6 +72,7 @@ if(FAISS_BITS_ENABLE_GPU)
     PATTERN "*Policy.h" EXCLUDE
     PATTERN ThresholdPlan.h EXCLUDE
     PATTERN HeldPlan.h EXCLUDE
+    PATTERN WholeRowsPlan.h EXCLUDE
     PATTERN words EXCLUDE
     PATTERN cpu EXCLUDE)
 endif()
