@@ -331,7 +331,8 @@ def test_rivals_of_flat_search():
 def test_lists_beside_faiss():
     ratios = [ratio for _, ratio in races("h200/ivf_4f1e3d2.json")]
     expect(f"Inverted lists on the GPU are {min(ratios):.1f} to {max(ratios):.0f} times "
-           f"as fast as FAISS's ({len(ratios)} cells", "README.md")
+           f"as fast as those of FAISS 1.7.3 (2^20 x 128 on an H200, {len(ratios)} "
+           "cells", "README.md")
     expect(f"it is ahead in none of {len(ratios)} cells")
     assert min(ratios) > 1
 

@@ -9,6 +9,22 @@
 namespace faiss_bits::test {
 namespace {
 
+/// Of product codes by rows; Cell has parts, d, numLists, vectors, nprobe and
+/// numQueries.
+template <class Cell>
+IvfKnnProblem problemOf(const Cell& cell) {
+    IvfKnnProblem p = someProblem();
+    p.lists.coding = ListCoding::Product;
+    p.lists.layout = ListLayout::Rows;
+    p.lists.decoding.numParts = cell.parts;
+    p.lists.d = cell.d;
+    p.lists.numLists = cell.numLists;
+    p.lists.numVectors = cell.vectors;
+    p.nprobe = cell.nprobe;
+    p.numQueries = cell.numQueries;
+    return p;
+}
+
 TEST(IvfProductWays, LongProductCodesOfUnevenListsGoByTables) {
     // Most queries meet in few lists, which estimates decode for every 64 of
     // them: 1.27 ms (h100/ivf_sweep.json, cell 70), expected of even lists were
@@ -94,15 +110,7 @@ TEST(IvfProductWays, ProductCodesGoByTablesWhereThatWasFaster) {
           Cell{16, 256, 1 << 20, 1024, 32, 64, 10, false},
           // One query shares no list.
           Cell{24, 288, 131072, 490, 6, 1, 2, false}}) {
-        IvfKnnProblem p = someProblem();
-        p.lists.coding = ListCoding::Product;
-        p.lists.layout = ListLayout::Rows;
-        p.lists.decoding.numParts = cell.parts;
-        p.lists.d = cell.d;
-        p.lists.numLists = cell.numLists;
-        p.lists.numVectors = cell.vectors;
-        p.nprobe = cell.nprobe;
-        p.numQueries = cell.numQueries;
+        IvfKnnProblem p = problemOf(cell);
         p.k = cell.k;
         p.longestList = cell.vectors / cell.numLists * 5 / 4;
         p.mostVectors = p.longestList * cell.nprobe;
@@ -153,15 +161,7 @@ TEST(IvfProductWays, ProductCodesOfShortListsGoByStreams) {
           Cell{16, 400, 1 << 20, 65536, 4, 10000},
           Cell{16, 400, 40000, 65536, 16, 4000},
           Cell{48, 960, 40000, 65536, 16, 4000}}) {
-        IvfKnnProblem p = someProblem();
-        p.lists.coding = ListCoding::Product;
-        p.lists.layout = ListLayout::Rows;
-        p.lists.decoding.numParts = cell.parts;
-        p.lists.d = cell.d;
-        p.lists.numLists = cell.numLists;
-        p.lists.numVectors = cell.vectors;
-        p.nprobe = cell.nprobe;
-        p.numQueries = cell.numQueries;
+        IvfKnnProblem p = problemOf(cell);
         p.longestList = cell.vectors / cell.numLists + 1;
         p.mostVectors = p.longestList * cell.nprobe;
         for (bool mayWait : {false, true}) {

@@ -86,6 +86,19 @@ double scans(
 
 } // namespace
 
+uint32_t leastStripsOf(const FusedPlan& plan, const FlatKnnProblem& p) {
+    // Half of those of 256 queries and a chunk, as planStrips() takes up to
+    // twice as many chunks where that fills it.
+    constexpr uint32_t kOfItem = 8;
+    constexpr uint32_t kLeastStrips = 64; // whatever the queries
+    const auto tiles = uint32_t((plan.tileQueries + 255) / 256);
+    const uint32_t filling = kOfItem * uint32_t(p.device.multiprocessors);
+    return std::clamp(
+            std::max(kStripsOfPlace * plan.rank, filling / tiles),
+            kLeastStrips,
+            kMostStrips / 2);
+}
+
 bool atOncePays(const FlatKnnProblem& p) {
     if (takesNearest(p)) {
         return p.numVectors <= kMostNearestAtOnce;

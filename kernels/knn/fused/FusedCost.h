@@ -18,6 +18,12 @@ double tensorImageWidth(const FlatKnnProblem& problem);
 /// (1.15 k).
 constexpr uint32_t kStripsOfPlace = 4;
 
+/// Strips that limits of so many queries are made of, at least: some for each
+/// place of the result, and of few queries so many that the scan's items fill
+/// the GPU. A query's limits take little of them, and the more there are, the
+/// less passes.
+uint32_t leastStripsOf(const FusedPlan& plan, const FlatKnnProblem& problem);
+
 /// Whether one kernel is to make limits and bits, where it can
 /// (tensor/PassAtOnce.h): always of one block, and of clusters where their
 /// strips are enough and their tiles fill the GPU many times.

@@ -23,10 +23,8 @@ namespace {
 constexpr idx_t kLeastVectors = 8192;
 /// Vectors for each place of the result, at least.
 constexpr idx_t kLeastShare = 16;
-/// Strips: for each place of the result, at least (1.4 k vectors pass then);
-/// and at all.
+/// Strips for each place of the result, at least (1.4 k vectors pass then).
 constexpr uint32_t kLeastStripsOfPlace = 2;
-constexpr uint32_t kLeastStrips = 64;
 /// Fewer vectors are no more than some strips of each.
 constexpr idx_t kLeastStripVectors = 256;
 /// Lists that hold what 16 bits do not tell from the k-th, mostly: of n vectors
@@ -209,22 +207,6 @@ std::optional<FusedPlan> fitQueries(
             return {};
         }
     }
-}
-
-/// Strips that limits of so many queries are made of, at least: some for each
-/// place of the result, and of few queries so many that the scan's items fill
-/// the GPU. A query's limits take little of them, and the more there are, the
-/// less passes.
-uint32_t leastStripsOf(const FusedPlan& plan, const FlatKnnProblem& p) {
-    // Half of those of 256 queries and a chunk, as planStrips() takes up to
-    // twice as many chunks where that fills it.
-    constexpr uint32_t kOfItem = 8;
-    const auto tiles = uint32_t((plan.tileQueries + 255) / 256);
-    const uint32_t filling = kOfItem * uint32_t(p.device.multiprocessors);
-    return std::clamp(
-            std::max(kStripsOfPlace * plan.rank, filling / tiles),
-            kLeastStrips,
-            kMostStrips / 2);
 }
 
 /// Whether limits of strips are for such a problem.
