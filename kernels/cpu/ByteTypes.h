@@ -8,7 +8,7 @@
 /// A component is an integer of 31 bits times a unit of its row, a power of
 /// two, and the integer is four digits of 8 bits. Of the 16 products of digits
 /// of a pair the 13 largest are summed, each exactly. The distance that they
-/// make is known to within a bound of the pair (docs/bounds.md). Where all
+/// make is known to within a bound of the pair (docs/bounds_cpu.md). Where all
 /// numbers within it round to one float32, that is the canonical distance; else
 /// the pair is computed as it is defined.
 namespace faiss_bits::cpu {

@@ -6,7 +6,7 @@
 namespace faiss_bits::cpu {
 
 /// The k nearest neighbours of a problem that was checked, by canonical
-/// distances: docs/bounds.md.
+/// distances: docs/bounds_cpu.md.
 template <class T>
 void runCertified(const KnnProblem<T>& problem, const Setup<T>& setup);
 

@@ -6,7 +6,7 @@
 namespace faiss_bits::cpu {
 
 /// How far approximate keys, those of the plain kernels, can be from canonical
-/// ones. docs/bounds.md has the derivations.
+/// ones. docs/bounds_cpu.md has the derivations.
 template <class T>
 class ErrorBound {
    public:

@@ -27,7 +27,7 @@ struct KnnProblem : Problem<T> {
 /// Mode     Certified (the default): distances are canonical
 ///          (kernels/canonical/Distance.h), in float64 and rounded once to T,
 ///          and so is the order: the same bits for every target, variant,
-///          batch and number of threads. docs/bounds.md has the proof and what
+///          batch and number of threads. docs/bounds_cpu.md has the proof and what
 ///          it assumes of the C library's pow. Plain: as below
 /// Arith.   of candidates, and of Plain: products and sums in T. L2 is
 ///          |q|^2 - 2<q, x> + |x|^2, never below zero, or sum((q - x)^2)

@@ -39,7 +39,7 @@ size_t researchSelectWorkspaceBytes(
 /// Memory   researchSelectWorkspaceBytes(algorithm, problem)
 /// Errors   throws Error on a bad argument (named), on a problem that the
 ///          method cannot take (named, with the reason) or a failed launch
-/// Source   docs/algorithms.md, "The queue methods"
+/// Source   docs/algorithms_differences.md, "The queue methods"
 void runResearchSelect(
         ResearchAlgorithm algorithm,
         const SelectProblem& problem,
