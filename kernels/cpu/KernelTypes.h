@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "kernels/common/Types.h"
+#include "kernels/cpu/AlignedMemory.h"
 #include "kernels/cpu/KernelMetric.h"
 
 /// What the host code of this family hands to the kernels of an instruction
@@ -42,11 +43,12 @@ class AlignedBuffer {
     explicit AlignedBuffer(size_t size) {
         allocate(size);
     }
-    AlignedBuffer(AlignedBuffer&& other) noexcept : data_(other.data_) {
-        other.data_ = nullptr;
-    }
+    AlignedBuffer(AlignedBuffer&& other) noexcept
+            : data_(std::exchange(other.data_, nullptr)),
+              bytes_(other.bytes_) {}
     AlignedBuffer& operator=(AlignedBuffer&& other) noexcept {
         std::swap(data_, other.data_);
+        std::swap(bytes_, other.bytes_);
         return *this;
     }
     AlignedBuffer(const AlignedBuffer&) = delete;
@@ -61,20 +63,19 @@ class AlignedBuffer {
         if (size > SIZE_MAX / 2 / sizeof(T)) {
             throw std::bad_alloc();
         }
-        data_ = static_cast<T*>(::operator new (
-                size * sizeof(T), std::align_val_t{kAlignment}));
+        bytes_ = size * sizeof(T);
+        data_ = static_cast<T*>(takeAligned(bytes_));
     }
     void release() {
-        ::operator delete (data_, std::align_val_t{kAlignment});
-        data_ = nullptr;
+        giveAligned(std::exchange(data_, nullptr), bytes_);
     }
     T* get() const {
         return data_;
     }
 
    private:
-    static constexpr size_t kAlignment = 128;
     T* data_ = nullptr;
+    size_t bytes_ = 0;
 };
 
 /// How a row of distances is selected from.
