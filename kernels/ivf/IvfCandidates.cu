@@ -232,18 +232,39 @@ __global__ __launch_bounds__(kThreads) void placeChosenKernel(
         return;
     }
     const uint32_t most = uint32_t(params.candidates);
-#pragma unroll 4
-    for (uint32_t i = lane; i < most; i += kWarpSize) {
-        const uint32_t number = row * most + i;
-        const uint64_t place = params.places[number];
-        if (place != kIvfNoPlace) {
-            const uint32_t at = params.groupBegins[groupOf(params, place)] +
-                    params.ranks[number];
-            const uint32_t of = kByLists
-                    ? uint32_t(params.chosen[uint64_t(number) + row])
-                    : row;
-            params.grouped[at] = {
-                    number, of * kListGroup + uint32_t(place) % kListGroup};
+    // Each waits for three reads one after another: some wait together.
+    constexpr int kAtOnce = 4;
+    for (uint32_t first = lane; first < most; first += kAtOnce * kWarpSize) {
+        uint64_t places[kAtOnce];
+        uint32_t ats[kAtOnce];
+        uint32_t rows[kAtOnce];
+        const auto numberOf = [&](int j) {
+            return row * most + first + j * kWarpSize;
+        };
+#pragma unroll
+        for (int j = 0; j < kAtOnce; ++j) {
+            places[j] = first + j * kWarpSize < most
+                    ? params.places[numberOf(j)]
+                    : kIvfNoPlace;
+        }
+#pragma unroll
+        for (int j = 0; j < kAtOnce; ++j) {
+            if (places[j] != kIvfNoPlace) {
+                ats[j] = params.groupBegins[groupOf(params, places[j])] +
+                        params.ranks[numberOf(j)];
+                rows[j] = kByLists
+                        ? uint32_t(params.chosen[uint64_t(numberOf(j)) + row])
+                        : row;
+            }
+        }
+#pragma unroll
+        for (int j = 0; j < kAtOnce; ++j) {
+            if (places[j] != kIvfNoPlace) {
+                params.grouped[ats[j]] = {
+                        numberOf(j),
+                        rows[j] * kListGroup +
+                                uint32_t(places[j]) % kListGroup};
+            }
         }
     }
     for (int place = 4 * lane; place < params.arrangedDims;

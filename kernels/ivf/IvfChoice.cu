@@ -110,9 +110,6 @@ __global__ __launch_bounds__(kBoundThreads, kBlocks<kValues>) void choiceKernel(
     const ProbesOfRow probes{ofProbes, params, number};
     const bool hasProbes =
             search.isLower && search.nearProbes <= ProbesOfRow::kMost;
-    if (hasProbes) {
-        probes.read();
-    }
     const RowOfBounds<kValues> row(
             shared,
             search.isLower ? search.distances + int64_t(number) * search.stride
@@ -130,13 +127,17 @@ __global__ __launch_bounds__(kBoundThreads, kBlocks<kValues>) void choiceKernel(
                      : "memory");
     }
 #endif
+    // While the row is on its way.
+    const float width = __uint_as_float(search.widths[number]);
+    if (hasProbes) {
+        probes.read();
+    }
     const auto k = uint32_t(search.k);
     uint32_t first = row.firstLimit(k);
     uint32_t count = row.collect(first);
     const uint32_t nearest = row.nextLimit(first, count, k);
     // The k bounds up to that belong to vectors that are no farther than this:
     // what has a lower bound beyond it is not among the k nearest.
-    const float width = __uint_as_float(search.widths[number]);
     const uint32_t key = orderedKey(__fadd_ru(keyValue(nearest), width));
     uint32_t limit = min(key, kMostBoundKey); // NaN: not known
     if (limit > first || count > kBoundRoom) {

@@ -16,7 +16,7 @@ constexpr double kMostOfCodedList = 96;
 /// Candidates of 32 vectors, or more: of fewer the vectors that are none are
 /// read in vain.
 constexpr double kLeastOfGroup = 16;
-/// In shared memory: four blocks of a multiprocessor.
+/// In shared memory: of codes four blocks of a multiprocessor.
 constexpr uint32_t kMostQueries = 64;
 
 } // namespace
