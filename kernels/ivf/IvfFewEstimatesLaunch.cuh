@@ -9,8 +9,9 @@ namespace faiss_bits {
 
 /// Of a multiprocessor.
 template <Metric kMetric, class Vectors, int kQueries>
-constexpr int kIvfFewBlocks = kQueries == kIvfFewQueries &&
-                multipliesCodes<kMetric, Vectors::kCoding>(Vectors::kLayout)
+constexpr int kIvfFewBlocks = kQueries ==
+                kIvfFewQueries&& multipliesCodes<kMetric, Vectors::kCoding>(
+                                      Vectors::kLayout)
         ? 3
         : IvfFewShape<Vectors::kCoding, kQueries>::kBlocks;
 

@@ -10,7 +10,7 @@ namespace {
 constexpr uint32_t kMostProbes = 32;
 /// Of a list, on average, up to which this was faster than groups by
 /// themselves, as in the few shapes that were timed
-/// (docs/design/ivf_many_queries.md, "Distances of candidates").
+/// (docs/design/ivf_candidates.md, "Distances of candidates").
 constexpr double kMostOfFloatList = 32;
 constexpr double kMostOfCodedList = 96;
 /// Candidates of 32 vectors, or more: of fewer the vectors that are none are

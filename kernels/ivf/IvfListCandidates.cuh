@@ -10,7 +10,7 @@
 /// has about as many candidates as vectors.
 ///
 /// Bound by: not known. One read of the lists that are probed, and conversions
-/// to float64, are half of its time (docs/design/ivf_many_queries.md).
+/// to float64, are half of its time (docs/design/ivf_candidates.md).
 #pragma once
 
 #include "kernels/ivf/IvfListCandidates.h"
@@ -26,7 +26,7 @@ struct IvfListCandidates {
     static_assert(kDims == PartOfQuery::kDims);
     static constexpr bool kIsFloat = kCoding == ListCoding::Float32;
     static constexpr int kBlocks = kIsFloat ? 3 : 4; // of a multiprocessor
-    static constexpr uint32_t kSlots = 3; // groups that are there
+    static constexpr uint32_t kSlots = 3;            // groups that are there
     using Value = std::conditional_t<kIsFloat, float, uint8_t>;
     // From component to component: the eight lanes of a candidate meet no bank
     // twice, and copies are of sixteen bytes.
@@ -116,8 +116,7 @@ struct IvfListCandidates {
             }
             const IvfCandidate mine = candidate;
             const uint32_t place = taken + threadIdx.x / kPairLanes;
-            const bool isThere =
-                    place < now.count + numShared(now, next);
+            const bool isThere = place < now.count + numShared(now, next);
             const Value* const vectors =
                     shared.vectors[place < now.count ? slot : slotAfter(slot)];
             taken += kAtATime;
@@ -131,8 +130,9 @@ struct IvfListCandidates {
             }
             candidate = candidateOf(now, next, taken);
             if (__any_sync(kFullWarp, isThere)) {
-                rescore.search.d == kDims ? score<true>(vectors, mine, isThere)
-                                          : score<false>(vectors, mine, isThere);
+                rescore.search.d == kDims
+                        ? score<true>(vectors, mine, isThere)
+                        : score<false>(vectors, mine, isThere);
             }
         }
     }
@@ -206,10 +206,8 @@ struct IvfListCandidates {
     }
 
     /// This thread's, where so many of `now` are taken. Before it is needed.
-    __device__ __forceinline__ IvfCandidate candidateOf(
-            const Group& now,
-            const Group& next,
-            uint32_t taken) const {
+    __device__ __forceinline__ IvfCandidate
+    candidateOf(const Group& now, const Group& next, uint32_t taken) const {
         const uint32_t place = taken + threadIdx.x / kPairLanes;
         if (place < now.count) {
             return params.rescore.grouped[now.begin + place];

@@ -35,8 +35,8 @@ class FirstBounds {
     bool takeFew() const {
         const IvfParams params = begin();
         return ivfFewEstimatesQueries(
-                       params.lists,
-                       int64_t(params.rows) * params.lastProbe) > 0;
+                       params.lists, int64_t(params.rows) * params.lastProbe) >
+                0;
     }
 
     struct Found {
