@@ -4,10 +4,9 @@
 /// These read a query from the second-level cache for each candidate, 512 bytes
 /// of 128 components: with k = 100 that is more than the lists are. Here a
 /// block takes groups that follow each other, list by list. It reads the
-/// queries of a list once, and takes the candidates of its groups 32 at a time,
-/// those of two groups together, so that all lanes have one; the next group is
-/// on its way meanwhile. Codes are decoded by the lanes of a candidate: a group
-/// has about as many candidates as vectors.
+/// queries of a list once, and the next group is on its way while the
+/// candidates of one are scored. Codes are decoded by the lanes of a candidate:
+/// a group has about as many candidates as vectors.
 ///
 /// Bound by: not known. One read of the lists that are probed, and conversions
 /// to float64, are half of its time (docs/design/ivf_candidates.md).
@@ -22,11 +21,10 @@ template <Metric kMetric, ListCoding kCoding>
 struct IvfListCandidates {
     static_assert(hasIvfListCandidates(kCoding));
     static constexpr int kThreads = 256;
+    static constexpr int kBlocks = 4; // of a multiprocessor
     static constexpr int kDims = kIvfListDims;
     static_assert(kDims == PartOfQuery::kDims);
     static constexpr bool kIsFloat = kCoding == ListCoding::Float32;
-    static constexpr int kBlocks = kIsFloat ? 3 : 4; // of a multiprocessor
-    static constexpr uint32_t kSlots = 3;            // groups that are there
     using Value = std::conditional_t<kIsFloat, float, uint8_t>;
     // From component to component: the eight lanes of a candidate meet no bank
     // twice, and copies are of sixteen bytes.
@@ -43,7 +41,7 @@ struct IvfListCandidates {
     };
     struct None {};
     struct SharedStorage {
-        alignas(16) Value vectors[kSlots][kDims * kPitch];
+        alignas(16) Value vectors[2][kDims * kPitch];
         std::conditional_t<kIsFloat, None, Tables> tables;
         // Behind it: float queries[mostQueries][kDims].
     };
@@ -58,7 +56,6 @@ struct IvfListCandidates {
         uint32_t number; // of all lists'
         uint32_t begin;  // candidate of those in grouped
         uint32_t count;
-        uint32_t list; // where they are copied
     };
     /// A list, and its groups.
     struct List {
@@ -87,54 +84,44 @@ struct IvfListCandidates {
         }
         // What is known of groups comes some groups ahead: they are read one
         // after another, and each read would be waited for.
-        Group following = groupAt(begin, end);
-        Group now = take(following, end);
-        if (now.count == 0) {
-            return;
+        Group next = groupAt(begin, end);
+        Group following = groupAt(begin + 1, end);
+        skip(next, following, end);
+        List list = listOf(listOfGroup(next.number));
+        if (next.count > 0) {
+            copy(list, next, 0);
         }
-        List list = listOf(listOfGroup(now.number));
-        stage(list, now, 0);
-        Group next = take(following, end);
-        stage(list, next, 1);
-        Group behind = take(following, end);
-        uint32_t slot = 0;     // of `now`; those of the others come after it
-        uint32_t taken = 0;    // of the candidates of `now`
-        uint32_t there = ~0u;  // list whose queries are
-        bool isStaged = false; // `behind`
-        IvfCandidate candidate = candidateOf(now, next, taken);
-        while (now.count > 0) {
-            if (now.list != there) {
-                __syncthreads(); // those of the list before are read
-                there = now.list;
-                copyQueries(there);
+        IvfCandidate candidate = candidateOf(next, 0);
+        uint32_t staged = ~0u; // list whose queries are there
+        uint32_t slot = 0;
+        while (next.count > 0) {
+            const Group now = next;
+            const IvfCandidate first = candidate;
+            if (list.number != staged) {
+                staged = list.number;
+                copyQueries(staged);
+                commit();
             }
-            asm volatile("cp.async.wait_all;" ::: "memory");
-            __syncthreads(); // and nobody is in the turn before
-            if (!isStaged) {
-                stage(list, behind, slotAfter(slotAfter(slot)));
-                isStaged = true;
+            next = following;
+            following = groupAt(next.number + 1, end);
+            skip(next, following, end);
+            if (next.count > 0) {
+                while (next.number >= list.end) {
+                    list = listOf(list.number + 1);
+                }
+                copy(list, next, slot ^ 1);
+                candidate = candidateOf(next, 0);
+            } else {
+                commit();
             }
-            const IvfCandidate mine = candidate;
-            const uint32_t place = taken + threadIdx.x / kPairLanes;
-            const bool isThere = place < now.count + numShared(now, next);
-            const Value* const vectors =
-                    shared.vectors[place < now.count ? slot : slotAfter(slot)];
-            taken += kAtATime;
-            if (taken >= now.count) {
-                taken = min(taken - now.count, numShared(now, next));
-                now = next;
-                next = behind;
-                slot = slotAfter(slot);
-                behind = take(following, end);
-                isStaged = false;
-            }
-            candidate = candidateOf(now, next, taken);
-            if (__any_sync(kFullWarp, isThere)) {
-                rescore.search.d == kDims
-                        ? score<true>(vectors, mine, isThere)
-                        : score<false>(vectors, mine, isThere);
-            }
+            asm volatile("cp.async.wait_group 1;" ::: "memory");
+            __syncthreads();
+            rescore.search.d == kDims ? score<true>(now, first, slot)
+                                      : score<false>(now, first, slot);
+            __syncthreads(); // it is read
+            slot ^= 1;
         }
+        asm volatile("cp.async.wait_group 0;" ::: "memory");
     }
 
    private:
@@ -173,47 +160,35 @@ struct IvfListCandidates {
     __device__ __forceinline__ Group
     groupAt(uint32_t number, uint32_t end) const {
         if (number >= end) {
-            return {end, 0, 0, 0};
+            return {end, 0, 0};
         }
         return {number,
                 params.rescore.groupBegins[number],
-                params.rescore.groupCounts[number],
-                0};
+                params.rescore.groupCounts[number]};
     }
 
-    /// The first one from `following` on that has candidates; then that is the
-    /// one behind it.
-    __device__ __forceinline__ Group
-    take(Group& following, uint32_t end) const {
-        while (following.count == 0 && following.number < end) {
-            following = groupAt(following.number + 1, end);
+    /// Groups without candidates. following: the one behind `next`.
+    __device__ __forceinline__ void skip(
+            Group& next,
+            Group& following,
+            uint32_t end) const {
+        while (next.count == 0 && next.number < end) {
+            next = following;
+            following = groupAt(next.number + 1, end);
         }
-        const Group taken = following;
-        following = groupAt(taken.number + 1, end);
-        return taken;
     }
 
-    /// Of groups one after another: candidates of `next` that may come with
-    /// those of `now`.
-    __device__ __forceinline__ static uint32_t numShared(
-            const Group& now,
-            const Group& next) {
-        return next.list == now.list ? next.count : 0;
+    __device__ __forceinline__ static void commit() {
+        asm volatile("cp.async.commit_group;" ::: "memory");
     }
 
-    __device__ __forceinline__ static uint32_t slotAfter(uint32_t slot) {
-        return slot + 1 == kSlots ? 0 : slot + 1;
-    }
-
-    /// This thread's, where so many of `now` are taken. Before it is needed.
+    /// This thread's, of a group's candidates `first` and on; the last one,
+    /// behind the last. Before it is needed.
     __device__ __forceinline__ IvfCandidate
-    candidateOf(const Group& now, const Group& next, uint32_t taken) const {
-        const uint32_t place = taken + threadIdx.x / kPairLanes;
-        if (place < now.count) {
-            return params.rescore.grouped[now.begin + place];
-        }
-        return place - now.count < numShared(now, next)
-                ? params.rescore.grouped[next.begin + place - now.count]
+    candidateOf(const Group& group, uint32_t first) const {
+        const uint32_t i = first + threadIdx.x / kPairLanes;
+        return group.count > 0
+                ? params.rescore.grouped[group.begin + min(i, group.count - 1)]
                 : IvfCandidate{};
     }
 
@@ -226,19 +201,11 @@ struct IvfListCandidates {
                      : "memory");
     }
 
-    /// Begins to copy a group, which is there as a whole. list: of the one
-    /// before it.
-    __device__ __forceinline__ void stage(
-            List& list,
-            Group& group,
+    /// Begins to copy a group, which is there as a whole.
+    __device__ __forceinline__ void copy(
+            const List& list,
+            const Group& group,
             uint32_t slot) const {
-        if (group.count == 0) {
-            return;
-        }
-        while (group.number >= list.end) {
-            list = listOf(list.number + 1);
-        }
-        group.list = list.number;
         const IvfParams& search = params.rescore.search;
         const Value* from = list.vectors +
                 int64_t(group.number - list.first) * kListGroup * search.d;
@@ -256,6 +223,7 @@ struct IvfListCandidates {
                 to[i / kListGroup * kPitch + i % kListGroup] = from[i];
             }
         }
+        commit();
     }
 
     /// Begins to copy the queries of a list, and what is added to its vectors;
@@ -304,26 +272,39 @@ struct IvfListCandidates {
 
     template <bool kIsWhole>
     __device__ __forceinline__ void score(
-            const Value* vectors,
-            const IvfCandidate& candidate,
-            bool isThere) const {
+            const Group& group,
+            IvfCandidate candidate,
+            uint32_t slot) const {
         const IvfRescoreParams& rescore = params.rescore;
-        const Value* x = vectors + candidate.rowAndPlace % kListGroup;
-        const uint32_t rank = candidate.rowAndPlace / kListGroup;
-        double distance = 0;
-        if (rank < params.mostQueries) {
-            distance = distanceOf<kIsWhole>(x, queries() + rank * kDims);
-        } else {
-            distance = distanceOf<kIsWhole>(
-                    x,
-                    rescore.arranged +
-                            int64_t(candidate.number / rescore.candidates) *
-                                    kDims);
+        // The warps' candidates alone: the others are done.
+        for (uint32_t first = 0; first < group.count; first += kAtATime) {
+            if (first + threadIdx.x / kWarpSize * (kWarpSize / kPairLanes) >=
+                group.count) {
+                return;
+            }
+            const bool isThere = first + threadIdx.x / kPairLanes < group.count;
+            const IvfCandidate now = candidate;
+            if (first + kAtATime < group.count) {
+                candidate = candidateOf(group, first + kAtATime);
+            }
+            const uint32_t rank = now.rowAndPlace / kListGroup;
+            const Value* x =
+                    shared.vectors[slot] + now.rowAndPlace % kListGroup;
+            double distance = 0;
+            if (rank < params.mostQueries) {
+                distance = distanceOf<kIsWhole>(x, queries() + rank * kDims);
+            } else {
+                distance = distanceOf<kIsWhole>(
+                        x,
+                        rescore.arranged +
+                                int64_t(now.number / rescore.candidates) *
+                                        kDims);
+            }
+            // Lanes of different candidates come together again.
+            __syncwarp();
+            distance = joined(distance);
+            setDistance(rescore, now, isThere, distance);
         }
-        // Lanes of different candidates come together again.
-        __syncwarp();
-        distance = joined(distance);
-        setDistance(rescore, candidate, isThere, distance);
     }
 
     /// This lane's slot of the sum.

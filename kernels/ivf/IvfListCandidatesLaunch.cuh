@@ -36,15 +36,16 @@ void launchIvfListCandidates(
     using Candidates = IvfListCandidates<kMetric, kCoding>;
     const auto kernel = ivfListCandidatesKernel<kMetric, kCoding>;
     const size_t bytes = Candidates::bytesFor(params.mostQueries);
-    // Of a multiprocessor: each block has some more of its own.
+    // Of a multiprocessor: each block has some more of its own. A block more
+    // than fit would have its groups when the others are done.
     constexpr size_t kOfBlock = 1024;
+    // Some lists have far more candidates than others: of codes blocks one
+    // after another in the place of one. Of float32 this took longer.
+    constexpr unsigned kTurns = kCoding == ListCoding::Float32 ? 1 : 4;
     const size_t blocks = std::clamp<size_t>(
             (sharedBytes + kOfBlock) / (bytes + kOfBlock),
             1,
             Candidates::kBlocks);
-    // Some lists have far more candidates than others: blocks one after another
-    // in the place of one.
-    constexpr unsigned kTurns = 4;
     launchAfterPrevious(
             kernel,
             dim3(kTurns * unsigned(blocks) * unsigned(multiprocessors)),

@@ -153,7 +153,7 @@ TEST_F(IvfListCandidates, OthersAreScoredAsBefore) {
     // Few candidates: a group is not read for them.
     c = caseOf(ListCoding::Scalar8, 64, 12);
     c.lengths.assign(24, 1000);
-    c.k = 1;
+    c.k = 100;
     search(c, false);
 }
 
