@@ -116,32 +116,30 @@ __global__ __launch_bounds__(kBoundThreads, kBlocks<kValues>) void choiceKernel(
                            : search.foundKeys + int64_t(number) * search.room,
             search.isLower ? uint32_t(search.stride)
                            : min(search.numFound[number], search.room));
-#if __CUDA_ARCH__ >= 900
-    // Else the memory waits while rows are worked on.
-    if (threadIdx.x == 0 && params.ahead > 0 &&
-        search.rows - number > params.ahead) {
-        asm volatile("cp.async.bulk.prefetch.L2.global [%0], %1;" ::"l"(
-                             search.distances +
-                             (int64_t(number) + params.ahead) * search.stride),
-                     "r"(uint32_t(search.stride * sizeof(float)))
-                     : "memory");
-    }
-#endif
     // While the row is on its way.
     const float width = __uint_as_float(search.widths[number]);
     if (hasProbes) {
         probes.read();
     }
     const auto k = uint32_t(search.k);
-    uint32_t first = row.firstLimit(k);
-    uint32_t count = row.collect(first);
-    const uint32_t nearest = row.nextLimit(first, count, k);
-    // The k bounds up to that belong to vectors that are no farther than this:
+    // The k bounds up to a key belong to vectors that are no farther than this:
     // what has a lower bound beyond it is not among the k nearest.
-    const uint32_t key = orderedKey(__fadd_ru(keyValue(nearest), width));
-    uint32_t limit = min(key, kMostBoundKey); // NaN: not known
-    if (limit > first || count > kBoundRoom) {
-        count = row.collect(limit);
+    const auto farthest = [&](uint32_t key) {
+        const float bound = __fadd_ru(keyValue(key), width);
+        return min(orderedKey(bound), kMostBoundKey); // NaN: not known
+    };
+    const uint32_t first = row.firstLimit(k);
+    // Most rows have room for all that is within the first limit's.
+    uint32_t count = row.collect(farthest(first));
+    uint32_t limit = 0;
+    if (count <= kBoundRoom) {
+        limit = farthest(min(row.nextLimit(first, count, k), first));
+    } else {
+        count = row.collect(first);
+        limit = farthest(row.nextLimit(first, count, k));
+        if (limit > first || count > kBoundRoom) {
+            count = row.collect(limit);
+        }
     }
     const auto numWithin = [&] {
         uint32_t within = 0;
@@ -248,26 +246,16 @@ void launchIvfLimits(const IvfLimitParams& params, cudaStream_t stream) {
     });
 }
 
-void launchIvfChoice(
-        const IvfChoiceParams& params,
-        int multiprocessors,
-        cudaStream_t stream) {
-    const IvfRescoreParams& rescore = params.rescore;
-    const IvfParams& search = rescore.search;
+void launchIvfChoice(const IvfChoiceParams& params, cudaStream_t stream) {
+    const IvfParams& search = params.rescore.search;
     withValues(search.isLower ? search.stride : search.room, [&](auto values) {
-        IvfChoiceParams some = params;
-        // What is found is short; a row of bounds is read when the block that
-        // works on the one before it on this place ends.
-        some.ahead = search.isLower
-                ? uint32_t(multiprocessors) * kBlocks<values()>
-                : 0;
         launchAfterPrevious(
                 choiceKernel<values()>,
                 dim3(search.rows),
                 kBoundThreads,
                 0,
                 stream,
-                some);
+                params);
     });
 }
 

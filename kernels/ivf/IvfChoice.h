@@ -51,9 +51,6 @@ struct IvfChoiceParams {
     /// Of bounds of all lists: the others of `chosen` are the candidates'
     /// pairs, each its number among those of its list.
     bool byLists = false;
-    /// Of launchIvfChoice: rows between one that is read and one that comes to
-    /// the cache meanwhile; 0: none does.
-    uint32_t ahead = 0;
 };
 
 /// An upper bound of the k-th of every row of the matrix.
@@ -61,11 +58,9 @@ void launchIvfLimits(const IvfLimitParams& params, cudaStream_t stream);
 
 /// Candidates of every row, of the matrix or of what was found: their places
 /// and ranks, and how many each group has; NaN for the distance of those that
-/// are not there. In place of a selection; launchIvfChosen is next.
-void launchIvfChoice(
-        const IvfChoiceParams& params,
-        int multiprocessors,
-        cudaStream_t stream);
+/// are not there. In place of a selection; launchIvfChosen is next. Counts of
+/// groups, and numPlaced, are 0 (IvfBegin).
+void launchIvfChoice(const IvfChoiceParams& params, cudaStream_t stream);
 
 /// As launchIvfCandidates, after launchIvfChoice. byLists: as that was; there
 /// are no `groups`, and candidates have their pairs (IvfListCandidates.h).

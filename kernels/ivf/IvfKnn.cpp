@@ -201,7 +201,7 @@ class IvfRows {
                         : 0;
                 choice.byLists = byLists.mostQueries > 0;
                 if (choice.byLists) {
-                    launchIvfChoice(choice, multiprocessors, stream_);
+                    launchIvfChoice(choice, stream_);
                     launchIvfChosen(result.rescored, true, stream_);
                     launchIvfListCandidates<kMetric, kCoding>(
                             byLists,
@@ -211,7 +211,7 @@ class IvfRows {
                     return;
                 }
             }
-            launchIvfChoice(choice, multiprocessors, stream_);
+            launchIvfChoice(choice, stream_);
             if (!choice.countsGroups) {
                 return;
             }

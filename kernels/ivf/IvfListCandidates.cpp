@@ -16,8 +16,8 @@ constexpr double kMostOfCodedList = 96;
 /// Candidates of 32 vectors, or more: of fewer the vectors that are none are
 /// read in vain.
 constexpr double kLeastOfGroup = 16;
-/// In shared memory: of codes four blocks of a multiprocessor.
-constexpr uint32_t kMostQueries = 64;
+/// In shared memory: of codes three blocks of a multiprocessor.
+constexpr uint32_t kMostQueries = 112;
 
 } // namespace
 
@@ -38,7 +38,8 @@ uint32_t ivfListQueries(const IvfParams& params, int candidates) {
         return 0;
     }
     // Some lists have more than others.
-    return std::min(uint32_t(1.25 * ofList) + 8, kMostQueries);
+    const double most = lists.coding == ListCoding::Float32 ? 1.25 : 1.5;
+    return std::min(uint32_t(most * ofList) + 8, kMostQueries);
 }
 
 } // namespace faiss_bits

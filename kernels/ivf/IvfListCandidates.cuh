@@ -21,10 +21,13 @@ template <Metric kMetric, ListCoding kCoding>
 struct IvfListCandidates {
     static_assert(hasIvfListCandidates(kCoding));
     static constexpr int kThreads = 256;
-    static constexpr int kBlocks = 4; // of a multiprocessor
     static constexpr int kDims = kIvfListDims;
     static_assert(kDims == PartOfQuery::kDims);
     static constexpr bool kIsFloat = kCoding == ListCoding::Float32;
+    // Of a multiprocessor. A lane has the tables of its components of codes in
+    // registers: read from shared memory they are twice what the queries are.
+    static constexpr int kBlocks = kIsFloat ? 4 : 3;
+    static constexpr int kOfLane = kIsFloat ? 1 : PartOfQuery::kCount;
     using Value = std::conditional_t<kIsFloat, float, uint8_t>;
     // From component to component: the eight lanes of a candidate meet no bank
     // twice, and copies are of sixteen bytes.
@@ -33,16 +36,13 @@ struct IvfListCandidates {
     static constexpr int kPieces = kListGroup / kPieceValues;
     static constexpr uint32_t kAtATime = kThreads / kPairLanes;
 
-    /// What is there of scalar codes, in the order of arranged queries.
-    struct Tables {
-        alignas(16) float starts[kDims];
-        alignas(16) float steps[kDims];
-        alignas(16) float centroid[kDims]; // of the list
+    struct Centroid {
+        alignas(16) float values[kDims]; // in the order of arranged queries
     };
     struct None {};
     struct SharedStorage {
         alignas(16) Value vectors[2][kDims * kPitch];
-        std::conditional_t<kIsFloat, None, Tables> tables;
+        std::conditional_t<kIsFloat, None, Centroid> centroid; // of the list
         // Behind it: float queries[mostQueries][kDims].
     };
     static_assert(sizeof(SharedStorage) % 16 == 0);
@@ -67,8 +67,10 @@ struct IvfListCandidates {
 
     SharedStorage& shared;
     const IvfListCandidatesParams& params;
+    float starts[kOfLane] = {}; // of scalar codes
+    float steps[kOfLane] = {};
 
-    __device__ __forceinline__ void run() const {
+    __device__ __forceinline__ void run() {
         const IvfRescoreParams& rescore = params.rescore;
         const uint32_t numGroups =
                 rescore.firstGroups[rescore.search.lists.numLists];
@@ -245,22 +247,23 @@ struct IvfListCandidates {
             if (centroids && threadIdx.x < kDims) {
                 const int c = PartOfQuery::componentAt(int(threadIdx.x));
                 if (c < search.d) {
-                    shared.tables.centroid[threadIdx.x] =
+                    shared.centroid.values[threadIdx.x] =
                             centroids[int64_t(list) * search.d + c];
                 }
             }
         }
     }
 
-    __device__ __forceinline__ void readTables() const {
+    __device__ __forceinline__ void readTables() {
         const IvfParams& search = params.rescore.search;
+#pragma unroll
+        for (int i = 0; i < kOfLane; ++i) {
+            const int c = i * kPairLanes + int(threadIdx.x) % kPairLanes;
+            starts[i] = c < search.d ? search.starts[c] : 0.0f;
+            steps[i] = c < search.d ? search.steps[c] : 0.0f;
+        }
         if (threadIdx.x < kDims) {
-            const int c = PartOfQuery::componentAt(int(threadIdx.x));
-            const bool isThere = c < search.d;
-            shared.tables.starts[threadIdx.x] =
-                    isThere ? search.starts[c] : 0.0f;
-            shared.tables.steps[threadIdx.x] = isThere ? search.steps[c] : 0.0f;
-            shared.tables.centroid[threadIdx.x] = 0;
+            shared.centroid.values[threadIdx.x] = 0;
         }
     }
 
@@ -347,14 +350,12 @@ struct IvfListCandidates {
 
     /// Numbers of codes, of the components that fourOf has.
     __device__ __forceinline__ void decode(float (&xs)[4], int i) const {
-        const float4 start = fourOf(shared.tables.starts, i);
-        const float4 step = fourOf(shared.tables.steps, i);
-        xs[0] = __fmaf_rn(xs[0], step.x, start.x);
-        xs[1] = __fmaf_rn(xs[1], step.y, start.y);
-        xs[2] = __fmaf_rn(xs[2], step.z, start.z);
-        xs[3] = __fmaf_rn(xs[3], step.w, start.w);
+#pragma unroll
+        for (int j = 0; j < 4; ++j) {
+            xs[j] = __fmaf_rn(xs[j], steps[4 * i + j], starts[4 * i + j]);
+        }
         if (params.rescore.search.lists.decoding.centroids) {
-            const float4 four = fourOf(shared.tables.centroid, i);
+            const float4 four = fourOf(shared.centroid.values, i);
             xs[0] = __fadd_rn(xs[0], four.x);
             xs[1] = __fadd_rn(xs[1], four.y);
             xs[2] = __fadd_rn(xs[2], four.z);
