@@ -122,24 +122,15 @@ __global__ __launch_bounds__(kBoundThreads, kBlocks<kValues>) void choiceKernel(
         probes.read();
     }
     const auto k = uint32_t(search.k);
-    // The k bounds up to a key belong to vectors that are no farther than this:
-    // what has a lower bound beyond it is not among the k nearest.
-    const auto farthest = [&](uint32_t key) {
-        const float bound = __fadd_ru(keyValue(key), width);
-        return min(orderedKey(bound), kMostBoundKey); // NaN: not known
-    };
     const uint32_t first = row.firstLimit(k);
-    // Most rows have room for all that is within the first limit's.
-    uint32_t count = row.collect(farthest(first));
-    uint32_t limit = 0;
-    if (count <= kBoundRoom) {
-        limit = farthest(min(row.nextLimit(first, count, k), first));
-    } else {
-        count = row.collect(first);
-        limit = farthest(row.nextLimit(first, count, k));
-        if (limit > first || count > kBoundRoom) {
-            count = row.collect(limit);
-        }
+    uint32_t count = row.collect(first);
+    const uint32_t nearest = row.nextLimit(first, count, k);
+    // The k bounds up to that belong to vectors that are no farther than this:
+    // what has a lower bound beyond it is not among the k nearest.
+    const uint32_t key = orderedKey(__fadd_ru(keyValue(nearest), width));
+    uint32_t limit = min(key, kMostBoundKey); // NaN: not known
+    if (limit > first || count > kBoundRoom) {
+        count = row.collect(limit);
     }
     const auto numWithin = [&] {
         uint32_t within = 0;
