@@ -149,14 +149,11 @@ __global__ __launch_bounds__(kBoundThreads, kBlocks<kValues>) void choiceKernel(
         return sum;
     };
     uint32_t next = ~0u;
-    // Or those with the least lower bounds; whether that is enough shows when
-    // their distances are known.
-    if (count > kBoundRoom) {
+    if (count > kBoundRoom || numWithin() > most) {
+        // Those with the least lower bounds; whether that is enough shows
+        // when their distances are known.
         limit = row.cutAt(most, next);
         count = row.collect(limit);
-    } else if (numWithin() > most) {
-        next = row.keyOfCollected(count, most + 1, kNoSpare);
-        limit = next - 1;
     }
     if (threadIdx.x == 0) {
         numTaken = 0;

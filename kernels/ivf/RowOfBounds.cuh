@@ -24,13 +24,9 @@ static_assert(
 constexpr uint32_t kMostBoundKey = 0xFF800000u;  // of infinity
 constexpr uint32_t kLeastBoundKey = 0x007FFFFFu; // of minus infinity
 
-/// Of keyOfRank(): no count is up to k - 1.
-constexpr uint32_t kNoSpare = ~0u;
-
 /// A key that k of the lanes' are no greater than, and k + spare at most where
-/// that can be; with kNoSpare the k-th; kMostBoundKey if there are fewer than
-/// k. All lanes of the warp call it; what is not there is greater than
-/// kMostBoundKey.
+/// that can be; kMostBoundKey if there are fewer than k. All lanes of the warp
+/// call it; what is not there is greater than kMostBoundKey.
 template <int kCount>
 __device__ __forceinline__ uint32_t
 keyOfRank(const uint32_t (&keys)[kCount], uint32_t k, uint32_t spare) {
@@ -203,19 +199,12 @@ struct RowOfBounds {
         if (count > kBoundRoom) {
             return limit;
         }
-        return keyOfCollected(count, k, k / 32 + 1);
-    }
-
-    /// keyOfRank() of `count` keys that were collected, which had room. All
-    /// threads call it.
-    __device__ __forceinline__ uint32_t
-    keyOfCollected(uint32_t count, uint32_t k, uint32_t spare) const {
         if (threadIdx.x < kWarpSize) {
-            const uint32_t key = count <= kBoundRoom / 2
-                    ? keyOfSome<kBoundRoom / 2>(count, k, spare)
-                    : keyOfSome<kBoundRoom>(count, k, spare);
+            const uint32_t next = count <= kBoundRoom / 2
+                    ? keyOfCollected<kBoundRoom / 2>(count, k)
+                    : keyOfCollected<kBoundRoom>(count, k);
             if (threadIdx.x == 0) {
-                shared.limit = key;
+                shared.limit = next;
             }
         }
         __syncthreads();
@@ -224,14 +213,14 @@ struct RowOfBounds {
 
     template <int kMost>
     __device__ __forceinline__ uint32_t
-    keyOfSome(uint32_t count, uint32_t k, uint32_t spare) const {
+    keyOfCollected(uint32_t count, uint32_t k) const {
         uint32_t some[kMost / kWarpSize];
 #pragma unroll
         for (int i = 0; i < kMost / kWarpSize; ++i) {
             const uint32_t at = i * kWarpSize + threadIdx.x;
             some[i] = at < count ? shared.keys[at] : ~0u;
         }
-        return keyOfRank(some, k, spare);
+        return keyOfRank(some, k, k / 32 + 1);
     }
 
     /// Of the row's, how many are no greater. All threads call it.
