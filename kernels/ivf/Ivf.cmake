@@ -27,9 +27,13 @@ foreach(metric L2 InnerProduct)
       "launchIvfEstimates<${kernel}>(const IvfParams&, bool, int, cudaStream_t)")
     if(coding MATCHES "Float32|Scalar8|Product") # hasIvfFewEstimates()
       add_instance("kernels/ivf/IvfFewEstimatesLaunch.cuh" "ivf_few_estimates_${metric}_${coding}"
-        "launchIvfFewEstimates<${kernel}>(const IvfParams&, int, cudaStream_t)")
+        "launchIvfFewEstimates<${kernel}>(const IvfParams&, int, int, cudaStream_t)")
       add_instance("kernels/ivf/IvfRowResults.cuh" "ivf_row_results_${metric}_${coding}"
         "launchIvfRowResults<${kernel}>(const IvfResultParams&, cudaStream_t)")
+    endif()
+    if(coding MATCHES "Float32|Scalar8") # hasIvfListCandidates()
+      add_instance("kernels/ivf/IvfListCandidatesLaunch.cuh" "ivf_list_candidates_${metric}_${coding}"
+        "launchIvfListCandidates<${kernel}>(const IvfListCandidatesParams&, size_t, int, cudaStream_t)")
     endif()
     add_instance("kernels/ivf/IvfRescoreLaunch.cuh" "ivf_rescore_${metric}_${coding}"
       "launchIvfRescore<${kernel}>(IvfRescoreParams, size_t, int, cudaStream_t)")
@@ -55,6 +59,7 @@ add_library(bits_ivf OBJECT
   ivf/IvfFoundResults.cu
   ivf/IvfKnn.cpp
   ivf/IvfKnnChecks.cpp
+  ivf/IvfListCandidates.cpp
   ivf/IvfPlan.cpp
   ivf/IvfPairs.cu
   ivf/IvfRange.cpp

@@ -67,6 +67,8 @@ listOfGroup(const IvfRescoreParams& params, uint32_t group) {
 
 /// Where the candidates of a group begin, and which groups have any: in any
 /// order of the groups, which no result shows. A thread a group.
+/// kListed: in `groups`, too.
+template <bool kListed>
 __global__ __launch_bounds__(kThreads) void placeGroupsKernel(
         const __grid_constant__ IvfRescoreParams params) {
     allowNext();
@@ -77,6 +79,12 @@ __global__ __launch_bounds__(kThreads) void placeGroupsKernel(
     const uint32_t count = group < numGroups ? params.groupCounts[group] : 0;
     const uint32_t begin =
             placeFor(&params.numPlaced[kIvfCandidatesPlaced], count);
+    if constexpr (!kListed) {
+        if (group < numGroups) {
+            params.groupBegins[group] = begin;
+        }
+        return;
+    }
     const bool isFew = count <= params.mostOfFew;
     const uint32_t before = placeFor(
             &params.numPlaced[kIvfFewPlaced], isFew && count > 0 ? 1 : 0);
@@ -210,7 +218,9 @@ __device__ __forceinline__ void arrange(
             value(0), value(1), value(2), value(3)};
 }
 
-/// A warp a row: places what was chosen, and arranges the query.
+/// A warp a row: places what was chosen, and arranges the query. kByLists:
+/// candidates have their pairs in the place of the row.
+template <bool kByLists>
 __global__ __launch_bounds__(kThreads) void placeChosenKernel(
         const __grid_constant__ IvfRescoreParams params) {
     allowNext();
@@ -222,15 +232,39 @@ __global__ __launch_bounds__(kThreads) void placeChosenKernel(
         return;
     }
     const uint32_t most = uint32_t(params.candidates);
-#pragma unroll 4
-    for (uint32_t i = lane; i < most; i += kWarpSize) {
-        const uint32_t number = row * most + i;
-        const uint64_t place = params.places[number];
-        if (place != kIvfNoPlace) {
-            const uint32_t at = params.groupBegins[groupOf(params, place)] +
-                    params.ranks[number];
-            params.grouped[at] = {
-                    number, row * kListGroup + uint32_t(place) % kListGroup};
+    // Each waits for three reads one after another: some wait together.
+    constexpr int kAtOnce = 4;
+    for (uint32_t first = lane; first < most; first += kAtOnce * kWarpSize) {
+        uint64_t places[kAtOnce];
+        uint32_t ats[kAtOnce];
+        uint32_t rows[kAtOnce];
+        const auto numberOf = [&](int j) {
+            return row * most + first + j * kWarpSize;
+        };
+#pragma unroll
+        for (int j = 0; j < kAtOnce; ++j) {
+            places[j] = first + j * kWarpSize < most
+                    ? params.places[numberOf(j)]
+                    : kIvfNoPlace;
+        }
+#pragma unroll
+        for (int j = 0; j < kAtOnce; ++j) {
+            if (places[j] != kIvfNoPlace) {
+                ats[j] = params.groupBegins[groupOf(params, places[j])] +
+                        params.ranks[numberOf(j)];
+                rows[j] = kByLists
+                        ? uint32_t(params.chosen[uint64_t(numberOf(j)) + row])
+                        : row;
+            }
+        }
+#pragma unroll
+        for (int j = 0; j < kAtOnce; ++j) {
+            if (places[j] != kIvfNoPlace) {
+                params.grouped[ats[j]] = {
+                        numberOf(j),
+                        rows[j] * kListGroup +
+                                uint32_t(places[j]) % kListGroup};
+            }
         }
     }
     for (int place = 4 * lane; place < params.arrangedDims;
@@ -255,9 +289,12 @@ unsigned blocksFor(uint64_t threads) {
     return unsigned((threads + kThreads - 1) / kThreads);
 }
 
-void launchPlaceGroups(const IvfRescoreParams& params, cudaStream_t stream) {
+void launchPlaceGroups(
+        const IvfRescoreParams& params,
+        bool byLists,
+        cudaStream_t stream) {
     launchAfterPrevious(
-            placeGroupsKernel,
+            byLists ? placeGroupsKernel<false> : placeGroupsKernel<true>,
             dim3(blocksFor(params.mostGroups)),
             kThreads,
             0,
@@ -294,7 +331,7 @@ void launchIvfCandidates(const IvfRescoreParams& params, cudaStream_t stream) {
             params.numPlaced, 0, kIvfPlaced * sizeof(uint32_t), stream));
     launchAfterPrevious(
             countCandidatesKernel, dim3(blocks), kThreads, 0, stream, params);
-    launchPlaceGroups(params, stream);
+    launchPlaceGroups(params, false, stream);
     launchAfterPrevious(
             placeCandidatesKernel, dim3(blocks), kThreads, 0, stream, params);
     launchAfterPrevious(
@@ -307,10 +344,13 @@ void launchIvfCandidates(const IvfRescoreParams& params, cudaStream_t stream) {
             params);
 }
 
-void launchIvfChosen(const IvfRescoreParams& params, cudaStream_t stream) {
-    launchPlaceGroups(params, stream);
+void launchIvfChosen(
+        const IvfRescoreParams& params,
+        bool byLists,
+        cudaStream_t stream) {
+    launchPlaceGroups(params, byLists, stream);
     launchAfterPrevious(
-            placeChosenKernel,
+            byLists ? placeChosenKernel<true> : placeChosenKernel<false>,
             dim3(blocksFor(uint64_t(params.search.rows) * kWarpSize)),
             kThreads,
             0,

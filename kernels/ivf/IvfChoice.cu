@@ -46,10 +46,60 @@ __global__ __launch_bounds__(kBoundThreads, kBlocks<kValues>) void limitsKernel(
     }
 }
 
+/// What a row's candidates need of its probes, where these are few: each would
+/// wait for five reads one after another.
+struct ProbesOfRow {
+    static constexpr uint32_t kMost = 32;
+    static_assert(kMost <= kBoundThreads);
+
+    struct Storage {
+        uint32_t columns[kMost]; // where they begin
+        uint32_t lists[kMost];
+        uint32_t groups[kMost]; // first ones
+        uint32_t pairs[kMost];  // among those of the list
+    };
+
+    Storage& storage;
+    const IvfChoiceParams& params;
+    uint32_t row;
+
+    /// Behind a barrier they are there.
+    __device__ __forceinline__ void read() const {
+        const IvfParams& search = params.rescore.search;
+        const uint32_t probe = threadIdx.x;
+        if (probe >= search.nearProbes) {
+            return;
+        }
+        const uint32_t list = probedList(search, row, probe);
+        const uint32_t* columns =
+                search.columns + int64_t(row) * (search.nearProbes + 1) + probe;
+        storage.columns[probe] = columns[0];
+        storage.lists[probe] = list;
+        // No candidate is of a list that is not there; the last one ends here.
+        storage.groups[probe] =
+                params.countsGroups ? params.rescore.firstGroups[list] : 0;
+        if (params.byLists && columns[1] > columns[0]) {
+            storage.pairs[probe] =
+                    search.pairRanks[int64_t(row) * search.lastProbe + probe];
+        }
+    }
+
+    __device__ __forceinline__ uint32_t probeOf(uint32_t column) const {
+        uint32_t low = 0;
+        uint32_t high = params.rescore.search.nearProbes;
+        while (high - low > 1) {
+            const uint32_t middle = (low + high) / 2;
+            (storage.columns[middle] <= column ? low : high) = middle;
+        }
+        return low;
+    }
+};
+
 template <int kValues>
 __global__ __launch_bounds__(kBoundThreads, kBlocks<kValues>) void choiceKernel(
         const __grid_constant__ IvfChoiceParams params) {
     __shared__ BoundStorage shared;
+    __shared__ ProbesOfRow::Storage ofProbes;
     __shared__ uint32_t numTaken;
     allowNext();
     waitForPrevious();
@@ -57,19 +107,26 @@ __global__ __launch_bounds__(kBoundThreads, kBlocks<kValues>) void choiceKernel(
     const IvfParams& search = rescore.search;
     const uint32_t number = blockIdx.x;
     const auto most = uint32_t(rescore.candidates);
+    const ProbesOfRow probes{ofProbes, params, number};
+    const bool hasProbes =
+            search.isLower && search.nearProbes <= ProbesOfRow::kMost;
     const RowOfBounds<kValues> row(
             shared,
             search.isLower ? search.distances + int64_t(number) * search.stride
                            : search.foundKeys + int64_t(number) * search.room,
             search.isLower ? uint32_t(search.stride)
                            : min(search.numFound[number], search.room));
+    // While the row is on its way.
+    const float width = __uint_as_float(search.widths[number]);
+    if (hasProbes) {
+        probes.read();
+    }
     const auto k = uint32_t(search.k);
-    uint32_t first = row.firstLimit(k);
+    const uint32_t first = row.firstLimit(k);
     uint32_t count = row.collect(first);
     const uint32_t nearest = row.nextLimit(first, count, k);
     // The k bounds up to that belong to vectors that are no farther than this:
     // what has a lower bound beyond it is not among the k nearest.
-    const float width = __uint_as_float(search.widths[number]);
     const uint32_t key = orderedKey(__fadd_ru(keyValue(nearest), width));
     uint32_t limit = min(key, kMostBoundKey); // NaN: not known
     if (limit > first || count > kBoundRoom) {
@@ -112,13 +169,27 @@ __global__ __launch_bounds__(kBoundThreads, kBlocks<kValues>) void choiceKernel(
         }
         const uint32_t at = atomicAdd(&numTaken, 1u);
         const int32_t column = shared.columns[i];
-        const uint64_t place = search.isLower
-                ? placeOfColumn(search, number, uint32_t(column))
-                : search.found[int64_t(number) * search.room + column];
+        uint64_t place = 0;
+        uint32_t firstGroup = 0; // of its list
+        if (hasProbes) {
+            const uint32_t probe = probes.probeOf(uint32_t(column));
+            place = uint64_t(ofProbes.lists[probe]) << 32 |
+                    (uint32_t(column) - ofProbes.columns[probe]);
+            firstGroup = ofProbes.groups[probe];
+            if (params.byLists) {
+                params.chosen[begin + number + at] =
+                        int32_t(ofProbes.pairs[probe]);
+            }
+        } else {
+            place = search.isLower
+                    ? placeOfColumn(search, number, uint32_t(column))
+                    : search.found[int64_t(number) * search.room + column];
+            firstGroup =
+                    params.countsGroups ? rescore.firstGroups[place >> 32] : 0;
+        }
         rescore.places[begin + at] = place;
         if (params.countsGroups) {
-            const uint32_t group = rescore.firstGroups[place >> 32] +
-                    uint32_t(place) / kIvfGroup;
+            const uint32_t group = firstGroup + uint32_t(place) / kIvfGroup;
             rescore.ranks[begin + at] =
                     atomicAdd(&rescore.groupCounts[group], 1u);
         }
@@ -164,16 +235,7 @@ void launchIvfLimits(const IvfLimitParams& params, cudaStream_t stream) {
 }
 
 void launchIvfChoice(const IvfChoiceParams& params, cudaStream_t stream) {
-    const IvfRescoreParams& rescore = params.rescore;
-    const IvfParams& search = rescore.search;
-    const auto clear = [&](uint32_t* what, size_t count) {
-        BITS_CUDA_CHECK(
-                cudaMemsetAsync(what, 0, count * sizeof(uint32_t), stream));
-    };
-    if (params.countsGroups) {
-        clear(rescore.groupCounts, rescore.mostGroups);
-        clear(rescore.numPlaced, kIvfPlaced);
-    }
+    const IvfParams& search = params.rescore.search;
     withValues(search.isLower ? search.stride : search.room, [&](auto values) {
         launchAfterPrevious(
                 choiceKernel<values()>,

@@ -48,6 +48,9 @@ struct IvfChoiceParams {
     int32_t* chosen = nullptr;
     float* lowerBounds = nullptr;
     bool countsGroups = true; ///< for launchIvfChosen
+    /// Of bounds of all lists: the others of `chosen` are the candidates'
+    /// pairs, each its number among those of its list.
+    bool byLists = false;
 };
 
 /// An upper bound of the k-th of every row of the matrix.
@@ -55,11 +58,16 @@ void launchIvfLimits(const IvfLimitParams& params, cudaStream_t stream);
 
 /// Candidates of every row, of the matrix or of what was found: their places
 /// and ranks, and how many each group has; NaN for the distance of those that
-/// are not there. In place of a selection; launchIvfChosen is next.
+/// are not there. In place of a selection; launchIvfChosen is next. Counts of
+/// groups, and numPlaced, are 0 (IvfBegin).
 void launchIvfChoice(const IvfChoiceParams& params, cudaStream_t stream);
 
-/// As launchIvfCandidates, after launchIvfChoice.
-void launchIvfChosen(const IvfRescoreParams& params, cudaStream_t stream);
+/// As launchIvfCandidates, after launchIvfChoice. byLists: as that was; there
+/// are no `groups`, and candidates have their pairs (IvfListCandidates.h).
+void launchIvfChosen(
+        const IvfRescoreParams& params,
+        bool byLists,
+        cudaStream_t stream);
 
 /// After launchIvfChoice without groups: the distances of candidates, and the
 /// results.

@@ -53,14 +53,25 @@ struct IvfCodeProducts {
                         tables.twos(
                                 (step + s) * 16 + IvfVectorReads::component()),
                         values);
-                uint32_t q[4];
-                queries.load(q, step + s);
+#pragma unroll
+                for (int b = 0; b < Queries::kQueries / 8; b += 2) {
+                    if (b > 0 && numRows <= b * 8) {
+                        break;
+                    }
+                    uint32_t q[4];
+                    queries.load(q, b * 8, step + s);
+                    const bool isBoth = numRows > (b + 1) * 8;
+#pragma unroll
+                    for (int a = 0; a < 2; ++a) {
+                        mmaFloat16(products.sums[a][b], values[a], q);
+                        if (isBoth) {
+                            mmaFloat16(
+                                    products.sums[a][b + 1], values[a], q + 2);
+                        }
+                    }
+                }
 #pragma unroll
                 for (int a = 0; a < 2; ++a) {
-                    mmaFloat16(products.sums[a][0], values[a], q);
-                    if (numRows > 8) {
-                        mmaFloat16(products.sums[a][1], values[a], q + 2);
-                    }
                     uint32_t squares[4];
 #pragma unroll
                     for (int i = 0; i < 4; ++i) {

@@ -123,12 +123,15 @@ struct IvfDecodedProducts {
             values[1][2 * i] = toFloat16(one.z, two.z);
             values[1][2 * i + 1] = toFloat16(one.w, two.w);
         }
-        uint32_t q[4];
-        queries.load(q, offset / 16);
 #pragma unroll
-        for (int a = 0; a < 2; ++a) {
-            mmaFloat16(products.sums[a][0], values[a], q);
-            mmaFloat16(products.sums[a][1], values[a], q + 2);
+        for (int b = 0; b < Queries::kQueries / 8; b += 2) {
+            uint32_t q[4];
+            queries.load(q, b * 8, offset / 16);
+#pragma unroll
+            for (int a = 0; a < 2; ++a) {
+                mmaFloat16(products.sums[a][b], values[a], q);
+                mmaFloat16(products.sums[a][b + 1], values[a], q + 2);
+            }
         }
     }
 

@@ -3,6 +3,7 @@
 #include <cstdint>
 
 #include "kernels/common/CudaCheck.h"
+#include "kernels/ivf/IvfPairs.h"
 #include "kernels/ivf/WithCoding.h"
 
 namespace faiss_bits {
@@ -36,7 +37,8 @@ IvfParams beginIvfRows(
         const IvfScratch& scratch,
         idx_t first,
         idx_t rows,
-        cudaStream_t stream) {
+        cudaStream_t stream,
+        bool* areCounted) {
     IvfParams params = scratch.params;
     params.lists = p.lists;
     params.d = p.lists.d;
@@ -47,6 +49,12 @@ IvfParams beginIvfRows(
     params.nearest = scratch.keys;
     params.nearestPlaces = scratch.places;
     params.k = p.k;
+    if (areCounted) {
+        params.lastProbe = params.nearProbes;
+        *areCounted = areIvfPairsCounted(params);
+        params.lastProbe = *areCounted ? params.lastProbe : 0;
+        clearIvfCounts(params, stream);
+    }
     launchIvfColumns(params, stream);
     return params;
 }

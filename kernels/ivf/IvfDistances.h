@@ -7,12 +7,16 @@ namespace faiss_bits {
 
 /// What kernels get of the queries first to first + rows - 1 of a search; their
 /// columns are enqueued. Nothing is found yet, and no pair has a width.
+/// areCounted: clears the counts of lists, and is told whether the pairs of
+/// near probes are counted with the columns (IvfPairs.h); nullptr: they are
+/// not.
 IvfParams beginIvfRows(
         const IvfKnnProblem& problem,
         const IvfScratch& scratch,
         idx_t first,
         idx_t rows,
-        cudaStream_t stream);
+        cudaStream_t stream,
+        bool* areCounted = nullptr);
 
 /// Then what estimates read beside that.
 void beginIvfEstimates(IvfParams& params, Metric metric);

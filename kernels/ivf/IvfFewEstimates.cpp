@@ -8,9 +8,11 @@ namespace faiss_bits {
 
 namespace {
 
-/// Of a list, on average, up to which a warp reads it for 16 of them at a time:
-/// with 8 it took less time, with 32 this was not tried.
-constexpr int64_t kMostQueries = 16;
+/// Of a list, on average, up to which a warp reads it for 16, and for 32 of
+/// them at a time: with 8 16 took less time, with 20 32, with 80 neither
+/// (docs/design/ivf_many_queries.md, "Few queries a list").
+constexpr int64_t kMostOfFew = 16;
+constexpr int64_t kMostOfMore = 24;
 
 /// Rows that score their candidates for themselves: as many as were timed.
 constexpr idx_t kMostRows = 4096;
@@ -35,13 +37,20 @@ bool scoresIvfByRows(const IvfKnnPlan& plan, const IvfKnnProblem& p) {
             double(plan.rowsAtATime) * p.k <= most * groups;
 }
 
-bool takesIvfFewEstimates(const IvfLists& lists, int64_t pairs) {
-    // A codebook lies in shared memory.
-    return hasIvfFewEstimates(lists.coding) &&
-            lists.d <= IvfEstimateShape<true>::kDepth &&
-            pairs <= kMostQueries * lists.numLists &&
-            (lists.coding != ListCoding::Product ||
-             ivf_times::areDecodedInBlocks(lists));
+int ivfFewEstimatesQueries(const IvfLists& lists, int64_t pairs) {
+    if (!hasIvfFewEstimates(lists.coding) ||
+        lists.d > IvfEstimateShape<true>::kDepth) {
+        return 0;
+    }
+    const bool areFew = pairs <= kMostOfFew * lists.numLists;
+    if (lists.coding == ListCoding::Product) {
+        // A codebook lies in shared memory.
+        return areFew && ivf_times::areDecodedInBlocks(lists) ? kIvfFewQueries
+                                                              : 0;
+    }
+    const bool areMore = lists.layout == ListLayout::Interleaved &&
+            pairs <= kMostOfMore * lists.numLists;
+    return areFew ? kIvfFewQueries : areMore ? kIvfMoreQueries : 0;
 }
 
 } // namespace faiss_bits

@@ -1,11 +1,12 @@
 /// Bounds of keys where few queries probe a list: those of IvfEstimates.cuh,
 /// bit by bit, with a warp in the place of a block.
 ///
-/// A warp takes up to 16 queries of a list and 128 of its vectors. The queries
-/// lie in shared memory, converted once, and vectors stream through registers.
-/// No warp waits for another one, so that what one waits for others hide: a
-/// block of IvfEstimates.cuh holds its vectors in registers and waits for each
-/// read on the way there, which pays where a list's queries fill many tiles.
+/// A warp takes up to 16 or 32 queries of a list and 128 of its vectors. The
+/// queries lie in shared memory, converted once, and vectors stream through
+/// registers. No warp waits for another one, so that what one waits for others
+/// hide: a block of IvfEstimates.cuh holds its vectors in registers and waits
+/// for each read on the way there, which pays where a list's queries fill many
+/// tiles.
 ///
 /// Bound by: instructions that decode, and one read of the lists; of product
 /// codes by look-ups in shared memory, where the whole codebook stays for all
@@ -22,14 +23,16 @@
 
 namespace faiss_bits {
 
-template <Metric kMetric, class Vectors>
+/// kQueries: of a tile.
+template <Metric kMetric, class Vectors, int kQueries>
 struct IvfFewEstimates {
     static constexpr ListCoding kCoding = Vectors::kCoding;
-    using Shape = IvfFewShape<kCoding>;
+    using Shape = IvfFewShape<kCoding, kQueries>;
     static constexpr bool kHoldsRows = kCoding == ListCoding::Product &&
             Vectors::kLayout == ListLayout::Rows;
     using Reads = IvfVectorReads;
-    using Order = IvfTileOrder<kIvfFewQueries, kIvfFewVectors>;
+    using Order = IvfTileOrder<kQueries, kIvfFewVectors>;
+    static constexpr int kAcross = kQueries / 8; // products of 8 queries
     static constexpr bool kMultipliesCodes =
             multipliesCodes<kMetric, kCoding>(Vectors::kLayout);
     using Tables = std::conditional_t<
@@ -38,7 +41,7 @@ struct IvfFewEstimates {
             IvfFewTables<Vectors, Shape::kDepth>>;
     using Queries = IvfFewTile<kMetric, Shape>;
     using Products =
-            IvfEstimateProducts<kMetric, Queries, IvfFewVectorTerms, 2>;
+            IvfEstimateProducts<kMetric, Queries, IvfFewVectorTerms, kAcross>;
 
     using Decoded =
             IvfDecodedProducts<kMetric, Shape, Queries, Tables, Products>;
@@ -72,12 +75,18 @@ struct IvfFewEstimates {
         }
         const Order order{params};
         const uint32_t tiles = order.numTiles();
-        const uint32_t step = gridDim.x * Shape::kWarps;
+        // The first tile of a warp is its own; then they are dealt out as warps
+        // are done, or some would have one more than others.
+        const uint32_t warps = gridDim.x * Shape::kWarps;
         for (uint32_t tile =
                      blockIdx.x * Shape::kWarps + threadIdx.x / kWarpSize;
-             tile < tiles;
-             tile += step) {
+             tile < tiles;) {
+            uint32_t dealt = 0;
+            if (threadIdx.x % kWarpSize == 0) {
+                dealt = atomicAdd(params.counts + params.lists.numLists, 1u);
+            }
             runTile(order.workOf(tile, tiles));
+            tile = warps + __shfl_sync(kFullWarp, dealt, 0);
             __syncwarp(); // its shared memory is read
         }
     }

@@ -9,6 +9,7 @@ namespace faiss_bits {
 
 // Of a tile of launchIvfPairs, which one warp takes.
 constexpr int kIvfFewQueries = 16;
+constexpr int kIvfMoreQueries = 32; // not of product codes
 constexpr int kIvfFewVectors = 128;
 
 /// Lists whose estimates were measured so; others go by launchIvfEstimates.
@@ -25,16 +26,19 @@ constexpr bool multipliesCodes(ListLayout layout) {
             layout == ListLayout::Interleaved;
 }
 
-/// Whether bounds of these lists take less time with a warp for each few
-/// queries of a list: those that are written, not appended. pairs: of a query
-/// and a list.
-bool takesIvfFewEstimates(const IvfLists& lists, int64_t pairs);
+/// Queries of a tile where bounds of these lists take less time with a warp for
+/// each few queries of a list: those that are written, not appended. 0: they do
+/// not. pairs: of a query and a list.
+int ivfFewEstimatesQueries(const IvfLists& lists, int64_t pairs);
 
 /// As launchIvfEstimates without appending, bit by bit but where
-/// multipliesCodes(); tiles are of kIvfFewQueries and kIvfFewVectors.
+/// multipliesCodes(); tiles are of tileQueries, kIvfFewQueries or
+/// kIvfMoreQueries, and kIvfFewVectors. counts[numLists] is 0
+/// (clearIvfCounts), and deals tiles out.
 template <Metric kMetric, ListCoding kCoding>
 void launchIvfFewEstimates(
         const IvfParams& params,
+        int tileQueries,
         int multiprocessors,
         cudaStream_t stream);
 

@@ -8,19 +8,20 @@
 namespace faiss_bits {
 
 /// Of a multiprocessor.
-template <Metric kMetric, class Vectors>
-constexpr int kIvfFewBlocks =
-        multipliesCodes<kMetric, Vectors::kCoding>(Vectors::kLayout)
+template <Metric kMetric, class Vectors, int kQueries>
+constexpr int kIvfFewBlocks = kQueries ==
+                kIvfFewQueries&& multipliesCodes<kMetric, Vectors::kCoding>(
+                                      Vectors::kLayout)
         ? 3
-        : IvfFewShape<Vectors::kCoding>::kBlocks;
+        : IvfFewShape<Vectors::kCoding, kQueries>::kBlocks;
 
-template <Metric kMetric, class Vectors>
+template <Metric kMetric, class Vectors, int kQueries>
 __global__ void __launch_bounds__(
-        IvfFewShape<Vectors::kCoding>::kThreads,
-        kIvfFewBlocks<kMetric, Vectors>)
+        IvfFewShape<Vectors::kCoding, kQueries>::kThreads,
+        kIvfFewBlocks<kMetric, Vectors, kQueries>)
         ivfFewEstimatesKernel(const __grid_constant__ IvfParams params) {
     extern __shared__ __align__(128) uint8_t memory[];
-    using Estimates = IvfFewEstimates<kMetric, Vectors>;
+    using Estimates = IvfFewEstimates<kMetric, Vectors, kQueries>;
     allowNext();
     waitForPrevious();
     Estimates(
@@ -32,13 +33,15 @@ __global__ void __launch_bounds__(
 template <Metric kMetric, ListCoding kCoding>
 void launchIvfFewEstimates(
         const IvfParams& params,
+        int tileQueries,
         int multiprocessors,
         cudaStream_t stream) {
-    using Shape = IvfFewShape<kCoding>;
-    const auto ofLayout = [&]<ListLayout kLayout>() {
+    const auto launch = [&]<ListLayout kLayout, int kQueries>() {
+        using Shape = IvfFewShape<kCoding, kQueries>;
         using Vectors =
                 typename VectorsOfLists<kCoding>::template ListOf<kLayout>;
-        const auto kernel = ivfFewEstimatesKernel<kMetric, Vectors>;
+        using Estimates = IvfFewEstimates<kMetric, Vectors, kQueries>;
+        const auto kernel = ivfFewEstimatesKernel<kMetric, Vectors, kQueries>;
         IvfParams some = params;
         if (multipliesCodes<kMetric, kCoding>(kLayout)) {
             some.bound = ivf_estimate::factorsOfCodes(params.bound);
@@ -46,14 +49,24 @@ void launchIvfFewEstimates(
         launchAfterPrevious(
                 kernel,
                 dim3(unsigned(
-                        kIvfFewBlocks<kMetric, Vectors> * multiprocessors)),
+                        kIvfFewBlocks<kMetric, Vectors, kQueries> *
+                        multiprocessors)),
                 Shape::kThreads,
                 allowSharedBytes(
-                        kernel,
-                        sizeof(typename IvfFewEstimates<kMetric, Vectors>::
-                                       SharedStorage)),
+                        kernel, sizeof(typename Estimates::SharedStorage)),
                 stream,
                 some);
+    };
+    const auto ofLayout = [&]<ListLayout kLayout>() {
+        // Beside a codebook there is no room for more.
+        if constexpr (
+                kCoding != ListCoding::Product &&
+                kLayout == ListLayout::Interleaved) {
+            if (tileQueries == kIvfMoreQueries) {
+                return launch.template operator()<kLayout, kIvfMoreQueries>();
+            }
+        }
+        launch.template operator()<kLayout, kIvfFewQueries>();
     };
     params.lists.layout == ListLayout::Rows
             ? ofLayout.template operator()<ListLayout::Rows>()

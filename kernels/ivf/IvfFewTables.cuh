@@ -1,5 +1,6 @@
-/// What a warp of IvfFewEstimates.cuh has in shared memory: up to 16 queries of
-/// a list, less its center and in float16, and what its vectors share.
+/// What a warp of IvfFewEstimates.cuh has in shared memory: up to 16 or 32
+/// queries of a list, less its center and in float16, and what its vectors
+/// share.
 #pragma once
 
 #include "kernels/device/MmaFloat16.cuh"
@@ -10,8 +11,8 @@
 
 namespace faiss_bits {
 
-/// How blocks are made of warps.
-template <ListCoding kCoding>
+/// How blocks are made of warps, each with up to kMostQueries of a list.
+template <ListCoding kCoding, int kMostQueries>
 struct IvfFewShape {
     static constexpr bool kHasCodebook = kCoding == ListCoding::Product;
     static constexpr int kDepth = 128; // components at most
@@ -19,7 +20,7 @@ struct IvfFewShape {
     static constexpr int kThreads = kHasCodebook ? 512 : 256;
     static constexpr int kBlocks = kHasCodebook ? 1 : 2;
     static constexpr int kWarps = kThreads / kWarpSize;
-    static constexpr int kQueries = kIvfFewQueries;
+    static constexpr int kQueries = kMostQueries;
     static constexpr int kSliceFloats = 16 * 256; // of a step of codes
     static constexpr int kCodebookFloats =
             kHasCodebook ? kSteps * kSliceFloats : 1;
@@ -27,7 +28,8 @@ struct IvfFewShape {
 
 /// What Products take of vectors.
 struct IvfFewVectorTerms : IvfVectorReads {
-    static constexpr int kSteps = IvfFewShape<ListCoding::Float32>::kSteps;
+    static constexpr int kSteps =
+            IvfFewShape<ListCoding::Float32, kIvfFewQueries>::kSteps;
     float terms[4];
     float inverse;
 };
@@ -176,10 +178,11 @@ struct IvfFewTile {
         }
     }
 
-    /// Step `step` of the tile, for two products of eight queries.
-    __device__ __forceinline__ void load(uint32_t (&b)[4], int step) const {
+    /// Step `step` of the queries `first` and on, for two products of eight.
+    __device__ __forceinline__ void load(uint32_t (&b)[4], int first, int step)
+            const {
         const int lane = int(threadIdx.x) % kWarpSize;
-        const int q = lane / 16 * 8 + lane % 8;
+        const int q = first + lane / 16 * 8 + lane % 8;
         loadFragments(
                 b,
                 uint32_t(__cvta_generic_to_shared(&shared.halves[q][pieceOf(

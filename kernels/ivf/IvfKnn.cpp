@@ -10,6 +10,8 @@
 #include "kernels/ivf/IvfDirect.h"
 #include "kernels/ivf/IvfDistances.h"
 #include "kernels/ivf/IvfFewEstimates.h"
+#include "kernels/ivf/IvfListCandidates.h"
+#include "kernels/ivf/IvfPairs.h"
 #include "kernels/ivf/IvfScratch.h"
 #include "kernels/ivf/WithCoding.h"
 
@@ -60,25 +62,33 @@ class IvfRows {
 
     /// Of queries `first` and on, the first ones first.
     void run(idx_t first, idx_t rows, const IvfAgainScratch& again) const {
-        const IvfParams params =
-                beginIvfRows(p_, scratch_, first, rows, stream_);
+        bool areCounted = false;
+        const IvfParams params = beginIvfRows(
+                p_,
+                scratch_,
+                first,
+                rows,
+                stream_,
+                plan_.byEstimates() ? &areCounted : nullptr);
         IvfResultParams result;
-        const auto* const begins =
-                first == 0 && plan_.byEstimates() ? &again : nullptr;
+        // Once a search, of all rows.
+        uint32_t* const lost =
+                first == 0 && plan_.byEstimates() ? again.count : nullptr;
         if (!plan_.byEstimates()) {
             launchIvfDistances(plan_, p_, params, stream_);
         } else if (p_.mostVectors > 0) {
             withCoding(p_.lists.coding, [&](auto coding) {
                 if (p_.metric == Metric::L2) {
                     findCandidates<Metric::L2, coding()>(
-                            params, begins, result);
+                            params, areCounted, lost, result);
                 } else {
                     findCandidates<Metric::InnerProduct, coding()>(
-                            params, begins, result);
+                            params, areCounted, lost, result);
                 }
             });
-        } else if (begins) {
-            begin(*begins);
+        } else if (lost) {
+            BITS_CUDA_CHECK(
+                    cudaMemsetAsync(lost, 0, sizeof(uint32_t), stream_));
         }
         const bool chooses = result.isRescored && choosesIvf(plan_, p_);
         if (!chooses) {
@@ -109,16 +119,6 @@ class IvfRows {
     }
 
    private:
-    /// Once a search, of all rows. While the device is at the first estimates
-    /// the host has time for it.
-    void begin(const IvfAgainScratch& again) const {
-        BITS_CUDA_CHECK(
-                cudaMemsetAsync(again.count, 0, sizeof(uint32_t), stream_));
-        if (!plan_.scoresByRows) {
-            launchIvfGroups(p_.lists, scratch_.rescored.firstGroups, stream_);
-        }
-    }
-
     void launchRowResults(const IvfResultParams& result) const {
         withCoding(p_.lists.coding, [&](auto coding) {
             if constexpr (hasIvfFewEstimates(coding())) {
@@ -131,20 +131,40 @@ class IvfRows {
         });
     }
 
+    /// What comes behind the first estimates, whose pairs are counted or not.
+    struct First {
+        bool areCounted;
+        IvfBegin begin;
+    };
+
+    /// lost: to be zero, or nullptr.
+    IvfBegin beginOf(uint32_t* lost) const {
+        const IvfRescoreParams& rescored = scratch_.rescored;
+        IvfBegin begin;
+        begin.zero = lost;
+        if (!plan_.scoresByRows) {
+            begin.firstGroups = rescored.firstGroups;
+            begin.zeros = rescored.groupCounts;
+            begin.numZeros = rescored.mostGroups + kIvfPlaced;
+        }
+        return begin;
+    }
+
     /// Bounds of all lists; or a limit from near lists, and then what is within
-    /// it of all. Then what is best of those. begins: of the first rows, what
-    /// is begun with them; else nullptr.
+    /// it of all. Then what is best of those. areCounted: pairs of near lists;
+    /// lost: of the first rows, what is to be zero; else nullptr.
     template <Metric kMetric, ListCoding kCoding>
     void findCandidates(
             IvfParams params,
-            const IvfAgainScratch* begins,
+            bool areCounted,
+            uint32_t* lost,
             IvfResultParams& result) const {
         const int multiprocessors = p_.device.multiprocessors;
         const idx_t rows = params.rows;
         const bool isWhole = rows == plan_.rowsAtATime;
         beginIvfEstimates(params, p_.metric);
         params.lastProbe = params.nearProbes;
-        writeBounds<kMetric, kCoding>(params);
+        writeBounds<kMetric, kCoding>(params, {areCounted, beginOf(lost)});
         const bool chooses = choosesIvf(plan_, p_);
         if (!params.isLower) {
             findLimits(params, isWhole);
@@ -161,9 +181,6 @@ class IvfRows {
             launchIvfEstimates<kMetric, kCoding>(
                     params, true, multiprocessors, stream_);
         }
-        if (begins) {
-            begin(*begins);
-        }
         result.isRescored = true;
         result.rescored = scratch_.rescored;
         result.rescored.lowerBounds = scratch_.lowerBounds;
@@ -176,11 +193,29 @@ class IvfRows {
             choice.chosen = scratch_.chosen;
             choice.lowerBounds = scratch_.lowerBounds;
             choice.countsGroups = !plan_.scoresByRows;
+            if constexpr (hasIvfListCandidates(kCoding)) {
+                IvfListCandidatesParams byLists;
+                byLists.rescore = result.rescored;
+                byLists.mostQueries = choice.countsGroups
+                        ? ivfListQueries(params, plan_.candidates)
+                        : 0;
+                choice.byLists = byLists.mostQueries > 0;
+                if (choice.byLists) {
+                    launchIvfChoice(choice, stream_);
+                    launchIvfChosen(result.rescored, true, stream_);
+                    launchIvfListCandidates<kMetric, kCoding>(
+                            byLists,
+                            p_.device.blockSharedBytes,
+                            multiprocessors,
+                            stream_);
+                    return;
+                }
+            }
             launchIvfChoice(choice, stream_);
             if (!choice.countsGroups) {
                 return;
             }
-            launchIvfChosen(result.rescored, stream_);
+            launchIvfChosen(result.rescored, false, stream_);
         } else {
             select(isWhole ? plan_.choice : plan_.lastChoice,
                    ivfChoice(p_, plan_, rows),
@@ -198,19 +233,28 @@ class IvfRows {
 
     /// Bounds of the first lastProbe lists.
     template <Metric kMetric, ListCoding kCoding>
-    void writeBounds(const IvfParams& params) const {
+    void writeBounds(const IvfParams& params, const First& first) const {
+        const auto pairs = [&](int queries, int vectors) {
+            launchIvfPairs(
+                    params,
+                    queries,
+                    vectors,
+                    first.areCounted,
+                    first.begin,
+                    stream_);
+        };
         const int multiprocessors = p_.device.multiprocessors;
         if constexpr (hasIvfFewEstimates(kCoding)) {
-            if (takesIvfFewEstimates(
+            if (const int queries = ivfFewEstimatesQueries(
                         params.lists,
                         int64_t(params.rows) * params.lastProbe)) {
-                launchIvfPairs(params, kIvfFewQueries, kIvfFewVectors, stream_);
+                pairs(queries, kIvfFewVectors);
                 launchIvfFewEstimates<kMetric, kCoding>(
-                        params, multiprocessors, stream_);
+                        params, queries, multiprocessors, stream_);
                 return;
             }
         }
-        launchIvfPairs(params, kIvfItemQueries, kIvfEstimateVectors, stream_);
+        pairs(kIvfItemQueries, kIvfEstimateVectors);
         launchIvfEstimates<kMetric, kCoding>(
                 params, false, multiprocessors, stream_);
     }

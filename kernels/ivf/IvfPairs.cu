@@ -3,6 +3,7 @@
 #include <cub/block/block_scan.cuh>
 
 #include "kernels/common/DependentLaunch.h"
+#include "kernels/ivf/IvfPairs.h"
 #include "kernels/ivf/ListScan.cuh"
 #include "kernels/ivf/ScalarSteps.cuh"
 
@@ -52,6 +53,10 @@ __global__ __launch_bounds__(kThreads) void fewColumnsKernel(
     }
     const uint32_t length =
             lane < params.nearProbes ? columnsOfProbe(params, row, lane) : 0;
+    if (lane < params.lastProbe && length > 0) {
+        params.pairRanks[row * params.lastProbe + lane] =
+                atomicAdd(&params.counts[probedList(params, row, lane)], 1u);
+    }
     uint32_t until = length; // sum of the lanes up to this one
 #pragma unroll
     for (uint32_t distance = 1; distance < kWarpSize; distance *= 2) {
@@ -119,6 +124,7 @@ struct PairsParams {
     IvfParams search;
     int tileQueries = 0;
     int tileVectors = 0;
+    IvfBegin begin;
 };
 
 /// A pair's row and list, of the probes that are asked for.
@@ -209,13 +215,49 @@ __global__ __launch_bounds__(kManyPairsThreads) void countManyPairsKernel(
     }
 }
 
-/// Sums of the lists before: pairs, and tiles. One block.
+/// Blocks of firstPairsKernel that begin what comes behind estimates.
+constexpr unsigned kBeginBlocks = 32;
+
+/// By the blocks behind the first: groups before each list by one, zeros by the
+/// others.
+__device__ __forceinline__ void beginGroups(
+        const IvfBegin& begin,
+        const IvfLists& lists) {
+    if (blockIdx.x > 1) {
+        const uint32_t threads = (gridDim.x - 2) * blockDim.x;
+        for (uint32_t i = (blockIdx.x - 2) * blockDim.x + threadIdx.x;
+             i < begin.numZeros;
+             i += threads) {
+            begin.zeros[i] = 0;
+        }
+        return;
+    }
+    __shared__ ListScan<1>::SharedStorage storage;
+    ListScan<1>{storage}.run(
+            uint32_t(lists.numLists),
+            [&](uint32_t list, uint32_t(&groups)[1]) {
+                groups[0] =
+                        (listLength(lists, list) + kListGroup - 1) / kListGroup;
+            },
+            [&](uint32_t list, const uint32_t(&before)[1]) {
+                begin.firstGroups[list] = before[0];
+            });
+}
+
+/// Sums of the lists before: pairs, and tiles. One block, and those of
+/// beginGroups() where there is something to begin: a launch less, and no time.
 __global__ __launch_bounds__(ListScan<2>::kThreads) void firstPairsKernel(
         const __grid_constant__ PairsParams params) {
     __shared__ ListScan<2>::SharedStorage storage;
     allowNext();
     waitForPrevious();
     const IvfParams& search = params.search;
+    if (blockIdx.x > 0) {
+        return beginGroups(params.begin, search.lists);
+    }
+    if (threadIdx.x == 0 && params.begin.zero) {
+        *params.begin.zero = 0;
+    }
     const uint32_t numLists = uint32_t(search.lists.numLists);
     ListScan<2>{storage}.run(
             numLists,
@@ -260,6 +302,11 @@ __global__ __launch_bounds__(kThreads) void scatterPairsKernel(
     }
 }
 
+void clear(uint32_t* counts, size_t count, cudaStream_t stream) {
+    BITS_CUDA_CHECK(
+            cudaMemsetAsync(counts, 0, count * sizeof(uint32_t), stream));
+}
+
 } // namespace
 
 void launchIvfColumns(const IvfParams& params, cudaStream_t stream) {
@@ -274,23 +321,41 @@ void launchIvfColumns(const IvfParams& params, cudaStream_t stream) {
             params);
 }
 
+bool areIvfPairsCounted(const IvfParams& search) {
+    return search.lastProbe == search.nearProbes &&
+            search.nearProbes <= kWarpSize && !countsInBlocks(search);
+}
+
+void clearIvfCounts(const IvfParams& search, cudaStream_t stream) {
+    clear(search.counts, size_t(search.lists.numLists) + 1, stream);
+}
+
 void launchIvfPairs(
         const IvfParams& search,
         int tileQueries,
         int tileVectors,
         cudaStream_t stream) {
+    clear(search.counts, size_t(search.lists.numLists), stream);
+    launchIvfPairs(search, tileQueries, tileVectors, false, {}, stream);
+}
+
+void launchIvfPairs(
+        const IvfParams& search,
+        int tileQueries,
+        int tileVectors,
+        bool areCounted,
+        const IvfBegin& begin,
+        cudaStream_t stream) {
     PairsParams params;
     params.search = search;
     params.tileQueries = tileQueries;
     params.tileVectors = tileVectors;
+    params.begin = begin;
     const uint32_t pairs = search.rows * search.lastProbe;
     const dim3 blocks((pairs + kThreads - 1) / kThreads);
-    BITS_CUDA_CHECK(cudaMemsetAsync(
-            search.counts,
-            0,
-            size_t(search.lists.numLists) * sizeof(uint32_t),
-            stream));
-    if (countsInBlocks(search)) {
+    if (areCounted) {
+        // By the kernel of columns.
+    } else if (countsInBlocks(search)) {
         launchAfterPrevious(
                 countManyPairsKernel,
                 dim3((pairs + kPairsOfBlock - 1) / kPairsOfBlock),
@@ -304,7 +369,7 @@ void launchIvfPairs(
     }
     launchAfterPrevious(
             firstPairsKernel,
-            dim3(1),
+            dim3(begin.firstGroups ? 2 + kBeginBlocks : 1),
             ListScan<2>::kThreads,
             0,
             stream,

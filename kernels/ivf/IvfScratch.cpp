@@ -36,7 +36,7 @@ IvfScratch::IvfScratch(
     if (plan.listMajor) {
         const size_t numLists = size_t(p.lists.numLists);
         const size_t pairs = rows * size_t(p.nprobe);
-        params.counts = slices.take<uint32_t>(numLists);
+        params.counts = slices.take<uint32_t>(numLists + 1);
         params.firstPairs = slices.take<uint32_t>(numLists);
         params.firstTiles = slices.take<uint32_t>(numLists + 1);
         params.pairRanks = slices.take<uint32_t>(pairs);
@@ -57,10 +57,14 @@ IvfScratch::IvfScratch(
                 uint32_t(p.lists.numVectors / kIvfGroup + p.lists.numLists);
         rescored.firstGroups =
                 slices.take<uint32_t>(size_t(p.lists.numLists) + 1);
-        rescored.groupCounts = slices.take<uint32_t>(rescored.mostGroups);
+        // Side by side, to be cleared together (IvfBegin).
+        rescored.groupCounts =
+                slices.take<uint32_t>(rescored.mostGroups + kIvfPlaced);
+        rescored.numPlaced = rescored.groupCounts
+                ? rescored.groupCounts + rescored.mostGroups
+                : nullptr;
         rescored.groupBegins = slices.take<uint32_t>(rescored.mostGroups);
         rescored.ranks = slices.take<uint32_t>(candidates);
-        rescored.numPlaced = slices.take<uint32_t>(kIvfPlaced);
         rescored.groups = slices.take<IvfGroup>(rescored.mostGroups);
         rescored.grouped = reinterpret_cast<IvfCandidate*>(params.distances);
         rescored.arrangedDims = (p.lists.d + kIvfArrangedStep - 1) /

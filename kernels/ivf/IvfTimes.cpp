@@ -294,7 +294,8 @@ bool areFew(const IvfKnnPlan& plan, const IvfKnnProblem& p) {
             : kLeastFewRows;
     return plan.room == 0 && plan.rowsAtATime == p.numQueries &&
             p.numQueries >= least && p.numQueries <= kMostFewRows &&
-            takesIvfFewEstimates(p.lists, p.numQueries * p.nprobe);
+            ivfFewEstimatesQueries(p.lists, p.numQueries * p.nprobe) ==
+            kIvfFewQueries;
 }
 
 double ofFewEstimates(const IvfKnnPlan& plan, const IvfKnnProblem& p) {

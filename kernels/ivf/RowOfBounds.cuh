@@ -6,6 +6,7 @@
 
 #include "kernels/device/WarpReduce.cuh"
 #include "kernels/ivf/IvfChoice.h"
+#include "kernels/ivf/IvfScratch.h"
 
 namespace faiss_bits {
 
@@ -88,11 +89,30 @@ struct RowOfBounds {
     __device__ __forceinline__
     RowOfBounds(BoundStorage& storage, const float* of, uint32_t count)
             : shared(storage), row(of), columns(count) {
+        static_assert(kIvfRowStep % 4 == 0); // rows begin on sixteen bytes
 #pragma unroll
-        for (int i = 0; i < kValues; ++i) {
-            const uint32_t column = i * kBoundThreads + threadIdx.x;
-            bounds[i] = column < columns ? row[column] : NAN;
+        for (int i = 0; i < kValues; i += 4) {
+            const uint32_t column = columnOf(i);
+            float4 four = {NAN, NAN, NAN, NAN};
+            if (column < columns) {
+                four = *reinterpret_cast<const float4*>(row + column);
+            }
+            bounds[i] = four.x;
+            bounds[i + 1] = four.y;
+            bounds[i + 2] = four.z;
+            bounds[i + 3] = four.w;
         }
+        if (columns % 4 != 0) { // what is behind the last may be anything
+#pragma unroll
+            for (int i = 0; i < kValues; ++i) {
+                bounds[i] = columnOf(i) < columns ? bounds[i] : NAN;
+            }
+        }
+    }
+
+    /// Of bound i of this thread.
+    __device__ __forceinline__ static uint32_t columnOf(int i) {
+        return i / 4 * (4 * kBoundThreads) + 4 * threadIdx.x + i % 4;
     }
 
     /// A key that k of the row's are no greater than, and about 1.3 k at most
@@ -160,9 +180,7 @@ struct RowOfBounds {
         for (int m = 0; m < kMasks; ++m) {
             for (uint32_t mask = masks[m]; mask && at < kBoundRoom;
                  mask &= mask - 1) {
-                const uint32_t column =
-                        (m * 32 + __ffs(mask) - 1) * kBoundThreads +
-                        threadIdx.x;
+                const uint32_t column = columnOf(m * 32 + __ffs(mask) - 1);
                 shared.keys[at] = orderedKey(row[column]);
                 shared.columns[at] = int32_t(column);
                 ++at;

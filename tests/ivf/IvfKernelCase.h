@@ -23,7 +23,7 @@ enum class ListFill {
     Small,      ///< squares are subnormal
     Huge,       ///< 1e18: squares are near the end of float32
     Mixed,      ///< vectors of every size
-    Strided,    ///< near zero every 256th, else around 8
+    Strided,    ///< near zero every 512th, else around 8
     FarList,    ///< as Uniform, but of a seed in eight 1e6 times as long
     NotFinite   ///< some infinite or NaN
 };
@@ -133,7 +133,7 @@ inline std::vector<float> fillRows(
                     row[c] = seed % 8 == 7 ? 1e6f * any : any;
                     break;
                 case ListFill::Strided:
-                    row[c] = i % 256 == 7 ? 0.01f * any : 8 + any;
+                    row[c] = i % 512 == 7 ? 0.01f * any : 8 + any;
                     break;
             }
         }

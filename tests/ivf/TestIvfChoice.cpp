@@ -242,7 +242,8 @@ TEST_F(IvfChoice, SmallWhatIsCutIsProvedToBeFarther) {
     }
 }
 
-/// The least keys of threads then say little of the others.
+/// The least keys of threads then say little of the others: four bounds side by
+/// side of every 512 are one thread's.
 TEST_F(IvfChoice, SmallNearVectorsAreAllOfOneThread) {
     for (int length : {256, 512, 1024}) {
         for (int k : {1, 2, 3, 20, 32}) {

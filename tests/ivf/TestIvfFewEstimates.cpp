@@ -8,6 +8,7 @@
 
 #include "kernels/ivf/IvfDistances.h"
 #include "kernels/ivf/IvfFewEstimates.h"
+#include "kernels/ivf/IvfPairs.h"
 #include "kernels/ivf/WithCoding.h"
 #include "tests/ivf/CodingKinds.h"
 #include "tests/ivf/IvfKernelHarness.h"
@@ -33,8 +34,9 @@ class FirstBounds {
     /// Whether runIvfKnn takes the kernel of few queries a list.
     bool takeFew() const {
         const IvfParams params = begin();
-        return takesIvfFewEstimates(
-                params.lists, int64_t(params.rows) * params.lastProbe);
+        return ivfFewEstimatesQueries(
+                       params.lists, int64_t(params.rows) * params.lastProbe) >
+                0;
     }
 
     struct Found {
@@ -43,23 +45,27 @@ class FirstBounds {
         std::vector<uint32_t> counts; // queries of each list
     };
 
-    /// By the kernel of few queries a list, or by the other one.
-    Found find(bool few) const {
+    /// By the kernel of few queries a list, so many of them a tile, or, 0, by
+    /// the other one.
+    Found find(int few) const {
         IvfParams params = begin();
         beginIvfEstimates(params, p_.metric);
         const int multiprocessors = p_.device.multiprocessors;
+        clearIvfCounts(params, stream_);
         launchIvfPairs(
                 params,
-                few ? kIvfFewQueries : kIvfItemQueries,
-                few ? kIvfFewVectors : kIvfEstimateVectors,
+                few > 0 ? few : kIvfItemQueries,
+                few > 0 ? kIvfFewVectors : kIvfEstimateVectors,
+                false,
+                {},
                 stream_);
         withCoding(p_.lists.coding, [&](auto coding) {
             if constexpr (hasIvfFewEstimates(coding())) {
                 const auto launch = [&]<Metric kMetric>() {
-                    few ? launchIvfFewEstimates<kMetric, coding()>(
-                                  params, multiprocessors, stream_)
-                        : launchIvfEstimates<kMetric, coding()>(
-                                  params, false, multiprocessors, stream_);
+                    few > 0 ? launchIvfFewEstimates<kMetric, coding()>(
+                                      params, few, multiprocessors, stream_)
+                            : launchIvfEstimates<kMetric, coding()>(
+                                      params, false, multiprocessors, stream_);
                 };
                 p_.metric == Metric::L2
                         ? launch.template operator()<Metric::L2>()
@@ -169,6 +175,18 @@ KernelCase caseOf(const CodingKind& kind, int d) {
 class IvfFewEstimates : public GpuTest,
                         public testing::WithParamInterface<CodingKind> {
    protected:
+    /// Whether there is a kernel with more queries of a tile.
+    static bool hasMore(const KernelCase& c) {
+        return c.coding != ListCoding::Product &&
+                c.layout == ListLayout::Interleaved;
+    }
+    static void expectSame(
+            const FirstBounds::Found& one,
+            const FirstBounds::Found& two,
+            const KernelCase& c) {
+        ASSERT_TRUE(areSame(one.bounds, two.bounds)) << c;
+        ASSERT_EQ(one.widths, two.widths) << c;
+    }
     /// Product codes of one component a part have none.
     static bool hasKernel(const KernelCase& c) {
         return c.coding != ListCoding::Product || c.numParts < c.d;
@@ -186,17 +204,20 @@ class IvfFewEstimates : public GpuTest,
         const FirstBounds bounds(c, plan, p);
         ASSERT_EQ(bounds.takeFew(), hasKernel(c)) << c;
         if (hasKernel(c)) {
-            const FirstBounds::Found few = bounds.find(true);
-            const FirstBounds::Found others = bounds.find(false);
             const bool areCodes = c.coding == ListCoding::Scalar8 &&
                     c.layout == ListLayout::Interleaved &&
                     c.metric == Metric::L2;
+            const FirstBounds::Found others = bounds.find(0);
+            const FirstBounds::Found few = bounds.find(kIvfFewQueries);
             if (areCodes && mode == EstimateMode::All) {
                 SCOPED_TRACE(testing::Message() << c);
                 ASSERT_NO_FATAL_FAILURE(expectMeet(few, others, size_t(c.q)));
             } else if (!areCodes) {
-                ASSERT_TRUE(areSame(few.bounds, others.bounds)) << c;
-                ASSERT_EQ(few.widths, others.widths) << c;
+                ASSERT_NO_FATAL_FAILURE(expectSame(few, others, c));
+            }
+            if (hasMore(c)) {
+                const FirstBounds::Found more = bounds.find(kIvfMoreQueries);
+                ASSERT_NO_FATAL_FAILURE(expectSame(more, few, c));
             }
             counts_.insert(few.counts.begin(), few.counts.end());
         }
@@ -354,7 +375,12 @@ TEST_P(IvfFewEstimates, SmallShapes) {
     };
     EXPECT_TRUE(takes([](KernelCase&) {}));
     EXPECT_TRUE(takes([](KernelCase& c) { c.q = 60; })); // 16 a list
-    EXPECT_FALSE(takes([](KernelCase& c) { c.q = 61; }));
+    const bool takesMore = hasMore(caseOf(GetParam(), 64));
+    EXPECT_EQ(takes([](KernelCase& c) { c.q = 61; }), takesMore);
+    EXPECT_EQ(
+            takes([](KernelCase& c) { c.q = 90; }), // 24 a list
+            takesMore);
+    EXPECT_FALSE(takes([](KernelCase& c) { c.q = 91; }));
     EXPECT_TRUE(takes([](KernelCase& c) { c.d = 128, c.numParts = 32; }));
     EXPECT_FALSE(takes([](KernelCase& c) { c.d = 129, c.numParts = 43; }));
     EXPECT_FALSE(takes([](KernelCase& c) { c.d = 132, c.numParts = 33; }));

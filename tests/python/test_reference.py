@@ -108,7 +108,7 @@ INNER = """
     kernels/ivf/IvfDirect.h kernels/ivf/IvfDirectParams.h kernels/ivf/IvfDirectScratch.h
     kernels/ivf/IvfDistances.h kernels/ivf/IvfEstimateBound.h kernels/ivf/IvfFilterBits.h
     kernels/ivf/IvfFewEstimates.h kernels/ivf/IvfFind.h kernels/ivf/IvfFloorBound.h kernels/ivf/IvfFloors.h
-    kernels/ivf/IvfFoundParams.h kernels/ivf/IvfParams.h
+    kernels/ivf/IvfFoundParams.h kernels/ivf/IvfListCandidates.h kernels/ivf/IvfPairs.h kernels/ivf/IvfParams.h
     kernels/ivf/IvfRangeFound.h kernels/ivf/IvfRangeParams.h kernels/ivf/IvfStagedParams.h
     kernels/ivf/IvfProductBound.h kernels/ivf/IvfRemoval.h kernels/ivf/IvfScratch.h kernels/ivf/IvfSelectedCopy.h
     kernels/ivf/IvfEstimateShape.h kernels/ivf/IvfTableBound.h kernels/ivf/IvfTimes.h kernels/ivf/ListCodes.h
