@@ -191,7 +191,7 @@ void GpuIndexBitsFlat::searchImpl_(
     });
 }
 
-faiss::gpu::GpuMemoryReservation GpuIndexBitsFlat::makeReady_(
+detail::TemporaryMemory GpuIndexBitsFlat::makeReady_(
         const GpuContext& context,
         const float* x,
         FlatKnnProblem& problem,
@@ -212,7 +212,7 @@ faiss::gpu::GpuMemoryReservation GpuIndexBitsFlat::makeReady_(
     // Vectors of 16 bits meet queries of 16 bits, as in FAISS; canonical
     // distances are those of the queries as they came.
     problem.queries = x;
-    faiss::gpu::GpuMemoryReservation rounded;
+    detail::TemporaryMemory rounded;
     if (problem.dataType != DataType::Float32) {
         const idx_t components = problem.numQueries * d;
         rounded = allocTemporary(
