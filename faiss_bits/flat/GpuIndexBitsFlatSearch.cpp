@@ -8,6 +8,7 @@
 #include "faiss_bits/common/GpuStaging.h"
 #include "faiss_bits/common/PagedCall.h"
 #include "faiss_bits/flat/FlatChecks.h"
+#include "faiss_bits/flat/FlatLastPlan.h"
 #include "faiss_bits/flat/FlatStorage.h"
 #include "faiss_bits/flat/GpuIndexBitsFlat.h"
 #include "faiss_bits/flat/GpuSearchCounters.h"
@@ -79,8 +80,8 @@ struct GpuIndexBitsFlat::KnnSearch_ {
             detail::ImageUse image = detail::ImageUse::None;
             const auto rounded = index.makeReady_(context, x, problem, &image);
 
-            const FlatKnnPlan plan =
-                    planFlatKnn(problem, detail::scratchBudget(context));
+            const FlatKnnPlan plan = detail::planOrLastPlan(
+                    problem, detail::scratchBudget(context));
             if (pages) {
                 detail::logSearch(
                         "GpuIndexBitsFlat",
