@@ -67,7 +67,7 @@ class ClusteringRun {
     const idx_t frozen_; ///< of these, those that stay
 
     // On the device, slices of memory_.
-    faiss::gpu::GpuMemoryReservation memory_;
+    TemporaryMemory memory_;
     float* centroids_ = nullptr;  ///< [k, d]
     float* norms_ = nullptr;      ///< [k], of L2
     double* sums_ = nullptr;      ///< [k, d]

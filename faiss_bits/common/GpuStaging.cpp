@@ -112,7 +112,9 @@ ExpectedMemory::ExpectedMemory(const GpuContext& context)
         : left_(context.resources->getTempMemoryAvailable(context.device)) {}
 
 void ExpectedMemory::take(size_t bytes) {
-    const size_t rounded = WorkspaceSlices::roundUp(bytes);
+    const size_t rounded = bytes == 0
+            ? 0
+            : WorkspaceSlices::roundUp(bytes) + TemporaryMemory::kMore;
     left_ -= rounded <= left_ ? rounded : 0;
 }
 
@@ -121,22 +123,31 @@ size_t ExpectedMemory::scratchBudget() const {
     // would otherwise miss the stack and go to cudaMalloc, which waits.
     const size_t fits =
             left_ / WorkspaceSlices::kAlignment * WorkspaceSlices::kAlignment;
-    return std::max(fits, kLeastScratch);
+    return std::max(
+            fits - std::min(fits, TemporaryMemory::kMore), kLeastScratch);
 }
 
 size_t scratchBudget(const GpuContext& context) {
     return ExpectedMemory(context).scratchBudget();
 }
 
-faiss::gpu::GpuMemoryReservation allocTemporary(
-        const GpuContext& context,
-        size_t bytes) {
-    return context.resources->allocMemoryHandle(faiss::gpu::AllocRequest(
-            faiss::gpu::AllocType::Other,
-            context.device,
-            faiss::gpu::MemorySpace::Temporary,
-            context.memoryStream,
-            bytes));
+TemporaryMemory::TemporaryMemory(faiss::gpu::GpuMemoryReservation memory)
+        : memory_(std::move(memory)) {
+    const auto begin = reinterpret_cast<uintptr_t>(memory_.get());
+    at_ = reinterpret_cast<void*>((begin + kMore - 1) / kMore * kMore);
+}
+
+TemporaryMemory allocTemporary(const GpuContext& context, size_t bytes) {
+    if (bytes == 0) {
+        return {};
+    }
+    return TemporaryMemory(
+            context.resources->allocMemoryHandle(faiss::gpu::AllocRequest(
+                    faiss::gpu::AllocType::Other,
+                    context.device,
+                    faiss::gpu::MemorySpace::Temporary,
+                    context.memoryStream,
+                    bytes + TemporaryMemory::kMore)));
 }
 
 std::shared_ptr<void> allocateOnDevice(size_t bytes) {

@@ -72,12 +72,36 @@ class ExpectedMemory {
 /// release wait for the device.
 size_t scratchBudget(const GpuContext& context);
 
+/// Temporary memory. It begins at a multiple of 256 bytes, as cudaMalloc's:
+/// FAISS's begins 16 bytes behind one, and rows that lie there take a line of
+/// the L2 more (lists on an H200, 10,240 queries of 128 components: 5% longer
+/// for queries there, 1 to 2% for all else).
+class TemporaryMemory {
+   public:
+    /// Bytes of FAISS's memory beyond those that are asked for, at most.
+    static constexpr size_t kMore = 256;
+
+    TemporaryMemory() = default;
+    /// Of FAISS's memory that has kMore bytes to spare.
+    explicit TemporaryMemory(faiss::gpu::GpuMemoryReservation memory);
+
+    void* get() const {
+        return at_;
+    }
+    void release() {
+        at_ = nullptr;
+        memory_.release();
+    }
+
+   private:
+    faiss::gpu::GpuMemoryReservation memory_;
+    void* at_ = nullptr;
+};
+
 /// Temporary memory of the current device, free again in stream order.
-/// FAISS's allocator is a stack: release in the reverse order. Memory starts
-/// at multiples of 16 bytes. Throws FaissException when there is none left.
-faiss::gpu::GpuMemoryReservation allocTemporary(
-        const GpuContext& context,
-        size_t bytes);
+/// FAISS's allocator is a stack: release in the reverse order. Of no bytes:
+/// nullptr, as FAISS's. Throws FaissException when there is none left.
+TemporaryMemory allocTemporary(const GpuContext& context, size_t bytes);
 
 /// Memory of the current device from CUDA itself, for what may outlive the
 /// resources of the call that makes it, or be released by another thread.
@@ -127,7 +151,7 @@ class DeviceArray {
    private:
     const void* data_;
     Place place_;
-    faiss::gpu::GpuMemoryReservation copy_;
+    TemporaryMemory copy_;
 };
 
 /// Resources of the provider for a device, -1 being the current one. The

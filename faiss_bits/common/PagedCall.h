@@ -142,7 +142,7 @@ class PagedCall {
     bool waits_ = false; // PageLimits
     PagePlan plan_;
     PinnedMemory pinned_;
-    faiss::gpu::GpuMemoryReservation staging_;
+    TemporaryMemory staging_;
 };
 
 } // namespace faiss_bits::gpu::detail

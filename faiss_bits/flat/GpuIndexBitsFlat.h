@@ -25,6 +25,7 @@ constexpr int kMaxK = INT32_MAX;
 
 namespace detail {
 class GpuSearchCounters;
+class TemporaryMemory;
 class VectorFacts;
 enum class ImageUse;
 struct GpuContext;
@@ -356,7 +357,7 @@ class GpuIndexBitsFlat : public faiss::gpu::GpuIndexFlat {
     /// changes of the vectors in the stream, gives the problem what is kept of
     /// them, and its queries x, on the device, in the type of the storage, in
     /// memory that is returned.
-    faiss::gpu::GpuMemoryReservation makeReady_(
+    detail::TemporaryMemory makeReady_(
             const detail::GpuContext& context,
             const float* x,
             FlatKnnProblem& problem,

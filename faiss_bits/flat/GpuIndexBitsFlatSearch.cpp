@@ -8,6 +8,7 @@
 #include "faiss_bits/common/GpuStaging.h"
 #include "faiss_bits/common/PagedCall.h"
 #include "faiss_bits/flat/FlatChecks.h"
+#include "faiss_bits/flat/FlatLastPlan.h"
 #include "faiss_bits/flat/FlatStorage.h"
 #include "faiss_bits/flat/GpuIndexBitsFlat.h"
 #include "faiss_bits/flat/GpuSearchCounters.h"
@@ -79,8 +80,8 @@ struct GpuIndexBitsFlat::KnnSearch_ {
             detail::ImageUse image = detail::ImageUse::None;
             const auto rounded = index.makeReady_(context, x, problem, &image);
 
-            const FlatKnnPlan plan =
-                    planFlatKnn(problem, detail::scratchBudget(context));
+            const FlatKnnPlan plan = detail::planOrLastPlan(
+                    problem, detail::scratchBudget(context));
             if (pages) {
                 detail::logSearch(
                         "GpuIndexBitsFlat",
@@ -191,7 +192,7 @@ void GpuIndexBitsFlat::searchImpl_(
     });
 }
 
-faiss::gpu::GpuMemoryReservation GpuIndexBitsFlat::makeReady_(
+detail::TemporaryMemory GpuIndexBitsFlat::makeReady_(
         const GpuContext& context,
         const float* x,
         FlatKnnProblem& problem,
@@ -212,7 +213,7 @@ faiss::gpu::GpuMemoryReservation GpuIndexBitsFlat::makeReady_(
     // Vectors of 16 bits meet queries of 16 bits, as in FAISS; canonical
     // distances are those of the queries as they came.
     problem.queries = x;
-    faiss::gpu::GpuMemoryReservation rounded;
+    detail::TemporaryMemory rounded;
     if (problem.dataType != DataType::Float32) {
         const idx_t components = problem.numQueries * d;
         rounded = allocTemporary(

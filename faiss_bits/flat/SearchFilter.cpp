@@ -86,9 +86,8 @@ void SearchFilter::evaluate_(
         const SelectorTree& tree,
         const FilterShape& shape,
         idx_t n) {
-    using faiss::gpu::GpuMemoryReservation;
     const auto allocate = [&](size_t bytes) -> std::shared_ptr<void> {
-        auto held = std::make_shared<GpuMemoryReservation>(
+        auto held = std::make_shared<TemporaryMemory>(
                 allocTemporary(context, std::max<size_t>(bytes, 1)));
         return {held, held->get()};
     };

@@ -81,8 +81,8 @@ class SearchFilter {
     idx_t numIds_ = 0;
     const float* limits_ = nullptr;
     idx_t numWithin_ = 0;
-    faiss::gpu::GpuMemoryReservation ownBits_;
-    faiss::gpu::GpuMemoryReservation ownIds_;
+    TemporaryMemory ownBits_;
+    TemporaryMemory ownIds_;
 };
 
 } // namespace faiss_bits::gpu::detail

@@ -6,6 +6,8 @@
 #include <faiss/gpu/GpuResources.h>
 #include <faiss/impl/FaissException.h>
 
+#include "faiss_bits/common/LastPlans.h"
+#include "faiss_bits/flat/FlatLastPlan.h"
 #include "kernels/common/CudaCheck.h"
 #include "kernels/knn/all_pairs/AllPairsKnn.h"
 #include "kernels/knn/direct/DirectKnn.h"
@@ -134,14 +136,20 @@ ImageUse VectorFacts::imageUse_(const FlatKnnProblem& p, bool isOwn) const {
         return ImageUse::None;
     }
     // Plans take the host some time: none where an image is kept, of more
-    // vectors than distances of all pairs are for.
+    // vectors than distances of all pairs are for; and once for problems that
+    // are alike.
     const auto goesByStrips = [&] {
         FlatKnnProblem kept = p;
         kept.searchImage = nowhere();
         const auto strips = planFusedByStrips(kept, SIZE_MAX);
         return strips && stripsPay(*strips, kept);
     };
-    if (allPairsPays(p) && !goesByStrips()) {
+    static thread_local LastPlans<FlatKnnProblem, bool> known;
+    const bool goesByPairs =
+            known.get(p, 0, planAlike, [&](const FlatKnnProblem&, size_t) {
+                return allPairsPays(p) && !goesByStrips();
+            });
+    if (goesByPairs) {
         return ImageUse::None;
     }
     if (imageFor_(p)) {

@@ -2,6 +2,7 @@
 
 #include <memory>
 
+#include "faiss_bits/common/GpuStaging.h"
 #include "faiss_bits/ivf/ListFilter.h"
 #include "kernels/ivf/IvfKnn.h"
 #include "kernels/ivf/IvfSelectedCopy.h"
@@ -56,8 +57,8 @@ class FilteredLists {
     size_t bytes_ = 0;
     // In the order in which they are taken.
     std::unique_ptr<ListFilter> filter_;
-    faiss::gpu::GpuMemoryReservation counts_;
-    faiss::gpu::GpuMemoryReservation copied_;
+    TemporaryMemory counts_;
+    TemporaryMemory copied_;
 };
 
 } // namespace faiss_bits::gpu::detail

@@ -127,7 +127,7 @@ class IdsOfLists {
     std::vector<idx_t> lengths_;
     std::vector<idx_t> firstOfLists_;
     std::vector<idx_t> sent_;
-    faiss::gpu::GpuMemoryReservation firstWords_;
+    TemporaryMemory firstWords_;
 };
 
 } // namespace faiss_bits::gpu::detail

@@ -113,7 +113,7 @@ void searchLists(
                 context, *search.selector, problem.lists, *index.base);
         problem.lists = filter->lists();
     }
-    faiss::gpu::GpuMemoryReservation lists;
+    TemporaryMemory lists;
     if (plan.findsLists()) {
         // The distances to all are exact.
         centroids.counters->add(

@@ -1,8 +1,8 @@
 #include "faiss_bits/ivf/IvfLastPlan.h"
 
 #include <tuple>
-#include <utility>
-#include <vector>
+
+#include "faiss_bits/common/LastPlans.h"
 
 namespace faiss_bits::gpu::detail {
 
@@ -84,18 +84,6 @@ auto membersOf(const IvfKnnProblem& problem) {
             membersOf(device));
 }
 
-struct MadePlan {
-    IvfKnnProblem problem;
-    size_t maxBytes;
-    IvfKnnPlan plan;
-};
-
-/// The last plans of a thread.
-struct MadePlans {
-    std::vector<MadePlan> plans;
-    size_t next = 0; // to be replaced, when there are kMostPlans
-};
-
 } // namespace
 
 bool planAlike(const IvfKnnProblem& a, const IvfKnnProblem& b) {
@@ -103,23 +91,8 @@ bool planAlike(const IvfKnnProblem& a, const IvfKnnProblem& b) {
 }
 
 IvfKnnPlan planOrLastPlan(const IvfKnnProblem& problem, size_t maxBytes) {
-    // Replicas search slices of somewhat different sizes, call by call.
-    constexpr size_t kMostPlans = 16;
-    static thread_local MadePlans made;
-    for (const MadePlan& one : made.plans) {
-        if (one.maxBytes == maxBytes && planAlike(one.problem, problem)) {
-            return one.plan;
-        }
-    }
-    IvfKnnPlan plan = planIvfKnn(problem, maxBytes);
-    MadePlan one = {problem, maxBytes, plan};
-    if (made.plans.size() < kMostPlans) {
-        made.plans.push_back(std::move(one));
-    } else {
-        made.plans[made.next] = std::move(one);
-        made.next = (made.next + 1) % kMostPlans;
-    }
-    return plan;
+    static thread_local LastPlans<IvfKnnProblem, IvfKnnPlan> made;
+    return made.get(problem, maxBytes, planAlike, planIvfKnn);
 }
 
 } // namespace faiss_bits::gpu::detail

@@ -67,7 +67,7 @@ class ListFilter {
    private:
     IdsOfLists ids_;
     IvfLists lists_;
-    faiss::gpu::GpuMemoryReservation bits_;
+    TemporaryMemory bits_;
 };
 
 } // namespace faiss_bits::gpu::detail

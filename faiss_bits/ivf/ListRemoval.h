@@ -46,8 +46,8 @@ class ListRemoval {
     const GpuContext& context_;
     const IvfLists& lists_;
     faiss::gpu::IVFBase& index_;
-    faiss::gpu::GpuMemoryReservation counts_;
-    faiss::gpu::GpuMemoryReservation scratch_;
+    TemporaryMemory counts_;
+    TemporaryMemory scratch_;
     size_t countBytes_ = 0;
     size_t scratchBytes_ = 0;
     idx_t numRemoved_ = 0;

@@ -103,7 +103,7 @@ void GroupTimes::begin(
     }
 }
 
-void GroupTimes::end(int group, cudaStream_t stream) {
+bool GroupTimes::end(int group, cudaStream_t stream) {
     Timer& timer = timers_[group];
     timer.endOnHost = std::chrono::steady_clock::now();
     timer.hasWaited = cudaStreamQuery(stream) == cudaSuccess;
@@ -112,6 +112,7 @@ void GroupTimes::end(int group, cudaStream_t stream) {
     if (!timer.hasWaited || !timer.hasEnded) {
         (void)cudaGetLastError();
     }
+    return timer.hasWaited;
 }
 
 } // namespace faiss_bits::gpu::detail

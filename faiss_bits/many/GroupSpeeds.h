@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include <cuda_runtime_api.h>
@@ -21,8 +22,8 @@ class GroupSpeeds {
 
     /// Queries of each group in one search and the seconds that it took.
     /// Few queries or no time of one: nothing is learned. A search moves what
-    /// is known by a quarter of the way where it is off by 0.06 at most, else by
-    /// 0.01: one that was held up says little.
+    /// is known by a quarter of the way where it is off by 0.06 at most, else
+    /// by 0.01: one that was held up says little.
     void learn(
             const std::vector<idx_t>& rows,
             const std::vector<double>& seconds);
@@ -60,7 +61,8 @@ class GroupTimes {
     ///
     /// late  seconds until its end that depend on no speed
     void begin(int group, cudaStream_t stream, idx_t rows, double late);
-    void end(int group, cudaStream_t stream);
+    /// Whether all of the stream is done by now.
+    bool end(int group, cudaStream_t stream);
 
    private:
     struct Timer {
@@ -97,9 +99,13 @@ class TimedSearch {
         }
     }
     ~TimedSearch() {
-        if (times_) {
-            times_->end(group_, stream_);
-        }
+        (void)end();
+    }
+    /// Once; the destructor does it else. Whether all of the stream is known to
+    /// be done by now.
+    bool end() {
+        GroupTimes* const times = std::exchange(times_, nullptr);
+        return times && times->end(group_, stream_);
     }
     TimedSearch(const TimedSearch&) = delete;
     TimedSearch& operator=(const TimedSearch&) = delete;

@@ -30,7 +30,7 @@ class MemoryStack {
     }
 
    private:
-    std::vector<faiss::gpu::GpuMemoryReservation> taken_;
+    std::vector<TemporaryMemory> taken_;
 };
 
 /// What is on a stream at some time.

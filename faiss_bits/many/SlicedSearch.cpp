@@ -213,7 +213,7 @@ void SlicedSearch::searchAway_(int group, int part, idx_t first, idx_t rows) {
                 home_.resources->getAsyncCopyStream(home_.device),
                 rows * arrays_.x.rowBytes);
     }
-    const TimedSearch timed(
+    TimedSearch timed(
             isOnDevice_ ? set_.times.get() : nullptr,
             group,
             context.stream,
@@ -232,7 +232,11 @@ void SlicedSearch::searchAway_(int group, int part, idx_t first, idx_t rows) {
                     homeOf(arrays_.distances),
                     homeOf(arrays_.labels));
         });
-        done_[group].record(context.stream);
+        // A search of lists has waited for its results. Else nobody asks for an
+        // event later, while the caller waits.
+        if (!timed.end()) {
+            done_[group].record(context.stream);
+        }
         return;
     }
     char* const distances = hereOf(arrays_.distances);

@@ -215,7 +215,7 @@ void StagedRange::secondOfTwo_(const Page& page, int part) {
         const size_t bytes = size_t(groups) * words * sizeof(uint32_t);
         const uint32_t* bits = page.bits[slice] + before * words;
         const int theirs = set_.devices.groupOf(slice);
-        faiss::gpu::GpuMemoryReservation copy;
+        TemporaryMemory copy;
         if (theirs != ours && bytes > 0) {
             copy = allocTemporary(context, bytes);
             set_.copies->copy(

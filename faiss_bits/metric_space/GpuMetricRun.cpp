@@ -25,7 +25,7 @@ struct Scratch {
         return {memory.get(), bytes};
     }
 
-    faiss::gpu::GpuMemoryReservation memory;
+    TemporaryMemory memory;
     size_t bytes;
 };
 

@@ -104,7 +104,7 @@ class HostRangeSink : public RangeSink {
     RangeResults& results_;
     bool mayHold_;
     idx_t first_ = 0;
-    faiss::gpu::GpuMemoryReservation memory_; // of a part
+    TemporaryMemory memory_; // of a part
     /// Of parts that are held, one behind the other: the part is the next one.
     bool isHeld_ = false;
     std::shared_ptr<faiss::gpu::GpuMemoryReservation> block_;

@@ -113,7 +113,7 @@ Ran runSearch(const SearchCase& c, VectorFacts& facts) {
         fake::markDevice(array.data(), floats * sizeof(float));
     }
     const FilterShape filter = filterOf(c);
-    faiss::gpu::GpuMemoryReservation bits, list;
+    TemporaryMemory bits, list;
     if (filter.hasBits) {
         bits = allocTemporary(context, filter.bitBytes);
         list = allocTemporary(context, filter.listBytes);
@@ -132,7 +132,7 @@ Ran runSearch(const SearchCase& c, VectorFacts& facts) {
         p.numQueries = page.rows;
         filter.expectFor(p);
         ran.image = facts.expectFor(p);
-        faiss::gpu::GpuMemoryReservation rounded;
+        TemporaryMemory rounded;
         if (c.type != DataType::Float32) {
             rounded = allocTemporary(
                     context, size_t(page.rows) * c.d * sizeOf(c.type));
@@ -184,7 +184,8 @@ bool expectSameAtTheEdge(SearchCase c) {
     if (ran.plan.bytes <= size_t(32) << 20) {
         return false; // always there
     }
-    c.memory = ran.taken + WorkspaceSlices::roundUp(ran.plan.bytes);
+    c.memory = ran.taken + WorkspaceSlices::roundUp(ran.plan.bytes) +
+            TemporaryMemory::kMore;
     expectSame(c);
     EXPECT_EQ(runSearch(c, facts).plan.bytes, ran.plan.bytes) << c;
     c.memory -= WorkspaceSlices::kAlignment;
@@ -299,15 +300,17 @@ TEST(SearchPlan, PrintsOneLine) {
 
 TEST(ExpectedMemory, IsAStackOfRoundedRequests) {
     constexpr size_t kMiB = size_t(1) << 20;
+    // Each has more, so that it begins at a multiple of 256 bytes.
+    constexpr size_t kMore = TemporaryMemory::kMore;
     ExpectedMemory memory(100 * kMiB + 300);
-    EXPECT_EQ(memory.scratchBudget(), 100 * kMiB + 256);
+    EXPECT_EQ(memory.scratchBudget(), 100 * kMiB + 256 - kMore);
     memory.take(1);
-    EXPECT_EQ(memory.scratchBudget(), 100 * kMiB);
+    EXPECT_EQ(memory.scratchBudget(), 100 * kMiB - 2 * kMore);
     memory.take(200 * kMiB); // comes from elsewhere
-    EXPECT_EQ(memory.scratchBudget(), 100 * kMiB);
+    EXPECT_EQ(memory.scratchBudget(), 100 * kMiB - 2 * kMore);
     memory.take(0);
     memory.take(60 * kMiB);
-    EXPECT_EQ(memory.scratchBudget(), 40 * kMiB - 0);
+    EXPECT_EQ(memory.scratchBudget(), 40 * kMiB - 3 * kMore);
     memory.take(30 * kMiB);
     EXPECT_EQ(memory.scratchBudget(), 32 * kMiB); // that is always there
 }
