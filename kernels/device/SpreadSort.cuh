@@ -116,16 +116,21 @@ struct BlockSpreadSort {
             }
             __syncthreads();
             const uint32_t wanted = k - placed;
-            // Of keys of both signs most bins are for numbers next to zero.
+            // Of keys of both signs, or up to zero, most bins are for numbers
+            // next to zero.
             const bool spansZero = round == 0 && entryKey(least) < kZeroKey &&
-                    entryKey(to) > kZeroKey;
+                    entryKey(to) >= kZeroKey;
             const uint32_t crowded =
                     startBins(wanted, spansZero ? kMaxStraightBin : kMaxBin);
             const uint32_t below = shared.bins[crowded];
             const uint32_t size = min(below, wanted + kMaxBin);
             __syncthreads();
             if (spansZero && crowded < kSize) {
-                return false;
+                const int zero = int(binOf(makeEntry(kZeroKey, 0)));
+                // Else numbers next to zero are what lies together.
+                if (abs(zero - int(crowded)) > kSize / 16) {
+                    return false;
+                }
             }
             for (int at = threadIdx.x; at < count; at += Threads) {
                 const uint64_t e = entries[at];

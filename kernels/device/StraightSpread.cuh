@@ -1,6 +1,6 @@
-/// SpreadSort.cuh for keys of both signs: entries are spread by the differences
-/// of their numbers. By the differences of their bits most bins are for numbers
-/// next to zero, and entries lie together in the others.
+/// SpreadSort.cuh for keys of both signs, or up to zero: entries are spread by
+/// the differences of their numbers. By the differences of their bits most bins
+/// are for numbers next to zero, and entries lie together in the others.
 #pragma once
 
 #include <cfloat>
@@ -16,8 +16,8 @@ struct BlockStraightSpread : BlockSpreadSort<Threads, Items> {
     using Base::kSize;
 
     /// As select(), in one round, where that gave up. False, and nothing is
-    /// put, where keys are not of both signs, or many lie together; the block
-    /// is in step then.
+    /// put, where keys are not of both signs or up to zero, or many lie
+    /// together; the block is in step then.
     template <class Put>
     __device__ __forceinline__ bool selectStraight(
             const uint64_t* entries,
@@ -33,7 +33,7 @@ struct BlockStraightSpread : BlockSpreadSort<Threads, Items> {
         const float least = keyValue(entryKey(second));
         const float width = keyValue(entryKey(to)) - least;
         // Not of NaN, nor where it or the quotient would be infinite.
-        if (entryKey(second) >= kZeroKey || entryKey(to) <= kZeroKey ||
+        if (entryKey(second) >= kZeroKey || entryKey(to) < kZeroKey ||
             !(width >= FLT_MIN * kSize && width <= FLT_MAX)) {
             __syncthreads();
             return false;

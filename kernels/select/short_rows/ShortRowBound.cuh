@@ -216,13 +216,15 @@ class ShortRowBound {
             const Kept& kept,
             const Count& countOf,
             uint32_t least) const {
-        // Neighbours are in different parts, and so are the last columns.
+        // Neighbours are in different parts, and so are the last columns; where
+        // parts are turned, so are columns that lie 128, 256 or 512 apart. If
+        // equal keys are in one part, the parts say too much.
         uint32_t parts[kParts];
 #pragma unroll
         for (int i = 0; i < kItems; ++i) {
-            parts[i % kParts] = i < kParts
-                    ? chunk_.keys[i]
-                    : min(parts[i % kParts], chunk_.keys[i]);
+            const int part = (kTurnsParts ? i + i / kParts : i) % kParts;
+            parts[part] = i < kParts ? chunk_.keys[i]
+                                     : min(parts[part], chunk_.keys[i]);
         }
         // Up to infinity is far to halve.
         const uint32_t high =
@@ -243,6 +245,8 @@ class ShortRowBound {
     /// Of a lane's keys in a chunk: twice as many parts as there is room for
     /// entries.
     static constexpr int kParts = 2 * kSorted < kItems ? 2 * kSorted : kItems;
+    /// As measured (H200; docs/design/selection_short_rows.md).
+    static constexpr bool kTurnsParts = kItems >= 16 && kSorted <= 4;
 };
 
 } // namespace faiss_bits
