@@ -188,7 +188,7 @@ class FinishPassed : public GpuTest {
         DeviceBuffer<uint8_t> outFlags(2 * rows, 0xA5);
         DeviceBuffer<unsigned long long> rescored(1, 0x00);
         DeviceBuffer<uint64_t> entries(size_t(rows) * c.capacity, 0xA5);
-        DeviceBuffer<float> slotRows(slotRowsSize(c.n, c.d), 0xA5);
+        DeviceBuffer<float> slotRows(slotCopySize(c.n, c.d), 0xA5);
         FinishPassedParams params;
         CertifiedParams& search = params.passed.search;
         search.vectors = {

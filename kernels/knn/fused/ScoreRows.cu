@@ -1,8 +1,10 @@
 /// Canonical distances and results of rows of bits, eight lanes a row: four
 /// rows of a warp are listed, sorted and written in the instructions that one
-/// would take, and only distances are one after the other.
+/// would take, and only distances are one after the other. Most are told by
+/// sums of products (SlotProducts.cuh).
 ///
-/// Bound by: conversions to float64, of which a multiprocessor does 16 a clock.
+/// Bound by: reads of vectors from L2 where they are more than L1 has; else
+/// instructions.
 #include "kernels/knn/fused/ScoreRows.h"
 
 #include <algorithm>
@@ -10,8 +12,8 @@
 #include "kernels/common/DependentLaunch.h"
 #include "kernels/common/Error.h"
 #include "kernels/knn/fused/PassedResults.cuh"
-#include "kernels/knn/fused/SlotQuery.cuh"
-#include "kernels/knn/fused/SortRows.cuh"
+#include "kernels/knn/fused/ScoreWaiting.cuh"
+#include "kernels/knn/fused/SlotProducts.cuh"
 
 namespace faiss_bits {
 
@@ -23,13 +25,7 @@ constexpr int kThreads = 256;
 constexpr uint32_t kLeastTurns = 5;
 constexpr uint32_t kWarps = kThreads / kWarpSize;
 constexpr uint32_t kRows = kWarpSize / kPairLanes; // of a warp
-constexpr uint32_t kKept = kMostSlotK;
-
-/// Of a row. A slot holds a vector until it has its distance.
-struct RowSlots {
-    uint64_t entries[SortRows::kMost + 2]; // rows in different banks
-    uint32_t order[kKept];                 // slots of the nearest
-};
+constexpr uint32_t kKept = RowSlots::kKept;
 
 /// Where vectors are long, fewer warps with more in flight: four distances of a
 /// row at a time, for which registers are enough of two blocks.
@@ -37,17 +33,30 @@ template <int kSteps>
 struct ScoreRowsShape {
     static constexpr bool kIsLong = kSteps == 4;
     static constexpr int kBlocks = kIsLong ? 2 : 3; // of a multiprocessor
-    static constexpr int kPairs = kIsLong ? 4 : 2;  // of a row, together
-    static constexpr int kMoved = kIsLong ? 2 : 0;  // of four components
+    static constexpr int kPairs = 4;                // of a row, together
+    static constexpr int kMoved = 2;                // SlotProducts.cuh
 };
+
+/// Asks L2 for the queries of a warp's rows from one on: 128 bytes a lane.
+__device__ __forceinline__ void prefetchQueries(
+        const CertifiedParams& search,
+        uint32_t first) {
+    constexpr uint32_t kFloats = 32;
+    const uint32_t at = threadIdx.x % kWarpSize * kFloats;
+    const uint32_t rows = first < search.rows ? search.rows - first : 0;
+    if (at < min(rows, kRows) * uint32_t(search.d)) {
+        const float* from = search.queries + int64_t(first) * search.d + at;
+        asm volatile("prefetch.global.L2 [%0];" ::"l"(from));
+    }
+}
 
 template <int kSteps>
 struct ScoreRows {
     static constexpr Metric kMetric = Metric::L2;
-    using Query = SlotQuery<kMetric, kSteps>;
     static constexpr int kPairs = ScoreRowsShape<kSteps>::kPairs;
     static constexpr int kWords = 4; // of a lane, read together
-    static constexpr int kMoved = ScoreRowsShape<kSteps>::kMoved;
+    using Products =
+            SlotProducts<kSteps, kPairs, ScoreRowsShape<kSteps>::kMoved>;
 
     const ScoreSlotsParams& params;
     RowSlots& slots; // of this lane's row
@@ -61,7 +70,7 @@ struct ScoreRows {
         const uint32_t row = first + threadIdx.x % kWarpSize / kPairLanes;
         const bool isThere = row < search.rows;
         const uint32_t here = isThere ? row : 0;
-        const Query query(search.queries + int64_t(here) * search.d, search.d);
+        const float* const at = search.queries + int64_t(here) * search.d;
         // Of a row with more than fit, the best so far and some more.
         uint32_t begin = 0;
         uint32_t end = SortRows::kMost;
@@ -75,7 +84,13 @@ struct ScoreRows {
             const uint32_t listed = hasAll ? passed : 0;
             const uint32_t fill = from + min(end, listed) - min(begin, listed);
             __syncwarp();
-            score(query, from, fill);
+            if (!estimate(at, here, from, fill)) {
+                constexpr int kMoved = kSteps == 4 ? 2 : 0;
+                if (!scoreWaiting<kSteps, kMoved>(
+                            params, slots, at, from, fill)) {
+                    scoreWaiting<kSteps, 0>(params, slots, at, from, fill);
+                }
+            }
             const bool isLast = !__any_sync(kFullWarp, listed > end);
             if (begin == 0 || hasNearer(from, fill)) {
                 sort(fill, begin == 0 && isLast);
@@ -171,58 +186,47 @@ struct ScoreRows {
         return before;
     }
 
-    /// Vectors of slots from .. end - 1 to entries.
-    __device__ __forceinline__ void score(
-            const Query& query,
-            uint32_t from,
-            uint32_t end) const {
-        scoreBy<kMoved>(query, from, end);
-        if (kMoved == 0) {
-            return;
-        }
-        const uint32_t infinite = orderedKey(__builtin_huge_valf());
-        bool isFar = false;
-        for (uint32_t at = from + threadIdx.x % kPairLanes; at < end;
-             at += kPairLanes) {
-            isFar |= entryKey(slots.entries[at]) >= infinite;
-        }
-        if (__any_sync(kFullWarp, isFar)) {
-            scoreBy<0>(query, from, end);
-        }
-    }
-
-    /// Slots may have entries already. kMoved: SlotQuery.cuh.
-    template <int kOfFour>
-    __device__ __forceinline__ void scoreBy(
-            const Query& query,
+    /// Vectors of slots at .. end - 1 to entries, but for those whose products
+    /// leave a doubt. Returns whether there are none in the warp.
+    __device__ __forceinline__ bool estimate(
+            const float* components,
+            uint32_t row,
             uint32_t at,
             uint32_t end) const {
+        const Products query(components, params.passed.search.d);
+        // Far from the origin products tell little.
+        constexpr double kMostOfLimit = 0x1p10;
+        const bool isFar = query.square() > kMostOfLimit * params.complete[row];
+        if (__any_sync(kFullWarp, isFar)) {
+            return false;
+        }
         const uint32_t lane = threadIdx.x % kPairLanes;
         const float4* const vectors = params.slotRows + lane;
-        for (; __any_sync(kFullWarp, at < end); at += kPairs) {
-            uint32_t its[kPairs];
-            bool isMine[kPairs];
+        const double* const squares = reinterpret_cast<const double*>(
+                params.slotRows + params.passed.search.n * Products::kRowPacks);
+        bool isDone = true;
+        for (at += lane % kPairs; __any_sync(kFullWarp, at < end);
+             at += kPairs) {
+            // Each lane has one of the pairs.
+            const uint32_t its = at < end ? uint32_t(slots.entries[at]) : 0;
             const float4* from[kPairs];
-            double exact[kPairs];
 #pragma unroll
             for (int p = 0; p < kPairs; ++p) {
-                // Of no number: it stays that, and has no vector.
-                isMine[p] = at + p < end && slots.entries[at + p] != kNoEntry;
-                its[p] = isMine[p] ? entryColumn(slots.entries[at + p]) : 0;
-                from[p] = vectors + size_t(its[p]) * Query::kRowPacks;
+                from[p] = vectors +
+                        size_t(__shfl_sync(kFullWarp, its, p, kPairLanes)) *
+                                Products::kRowPacks;
             }
-            query.template distancesByMoves<kOfFour>(
-                    from, params.passed.search.power, exact);
-            __syncwarp(); // all have read the slots
-#pragma unroll
-            for (int p = 0; p < kPairs; ++p) {
-                if (lane == 0 && isMine[p]) {
-                    slots.entries[at + p] =
-                            distanceEntry<kMetric>(exact[p], its[p]);
+            const auto found = query.estimate(from, __ldg(squares + its));
+            const bool isSure = found.isSure();
+            if (at < end && lane < kPairs) {
+                isDone &= isSure;
+                if (isSure) { // `most` is not below 0
+                    slots.entries[at] = distanceEntry<kMetric>(found.most, its);
                 }
             }
-            __syncwarp();
         }
+        __syncwarp();
+        return __all_sync(kFullWarp, isDone);
     }
 
     /// Whether a row of the warp has an entry from a slot on that is among its
@@ -287,6 +291,7 @@ __global__ __launch_bounds__(
     uint32_t scored = 0;
     for (uint32_t row = (blockIdx.x * kWarps + warp) * kRows; row < search.rows;
          row += step) {
+        prefetchQueries(search, row + step);
         scored += score.run(row, slots[warp]);
     }
     if (search.numRescored) {
