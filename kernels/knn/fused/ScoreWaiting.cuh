@@ -38,6 +38,7 @@ __device__ __noinline__ bool scoreWaiting(
     const Query its(query, search.d);
     const uint32_t lane = threadIdx.x % kPairLanes;
     const float4* const rows = params.slotRows + lane;
+    const uint32_t zero = uint32_t(search.d) / (kSteps * kSlotStep + 1);
     bool isDone = true;
     for (; __any_sync(kFullWarp, at < end); at += kPairs) {
         uint32_t vectors[kPairs];
@@ -60,7 +61,7 @@ __device__ __noinline__ bool scoreWaiting(
         for (int p = 0; p < kPairs; ++p) {
             from[p] = rows + size_t(vectors[p]) * Query::kRowPacks;
         }
-        its.template distancesByMoves<kMoved>(from, search.power, exact);
+        its.template distancesByMoves<kMoved>(from, search.power, exact, zero);
         __syncwarp(); // all have read the slots
 #pragma unroll
         for (int p = 0; p < kPairs; ++p) {

@@ -32,7 +32,7 @@ class SlotQuery {
             const float4* const (&rows)[kPairs],
             const canonical::Power& power,
             double (&result)[kPairs]) const {
-        sum<kPairs, 0>(rows, power, result);
+        sum<kPairs, 0, false>(rows, power, result, 0);
     }
 
     /// The same by L2, where kMoved of each four components become float64 by
@@ -40,13 +40,18 @@ class SlotQuery {
     /// that move. What moves make of an infinity or NaN is finite, and then the
     /// distance is 2^208 or more whatever the query: one that is infinite in
     /// float32 has to be computed again.
+    ///
+    /// zero  0, which the compiler must not know: sums that begin with some of
+    ///       the last loads begin after all of them. Else it loads pair by
+    ///       pair, and each pair's sum is a chain of latencies of its own.
     template <int kMoved, int kPairs>
     __device__ __forceinline__ void distancesByMoves(
             const float4* const (&rows)[kPairs],
             const canonical::Power& power,
-            double (&result)[kPairs]) const {
+            double (&result)[kPairs],
+            uint32_t zero) const {
         static_assert(kMetric == Metric::L2);
-        sum<kPairs, kMoved>(rows, power, result);
+        sum<kPairs, kMoved, true>(rows, power, result, zero);
     }
 
    private:
@@ -59,11 +64,12 @@ class SlotQuery {
                 int(uint32_t(bits) << 29));
     }
 
-    template <int kPairs, int kMoved>
+    template <int kPairs, int kMoved, bool kLoadsFirst>
     __device__ __forceinline__ void sum(
             const float4* const (&rows)[kPairs],
             const canonical::Power& power,
-            double (&result)[kPairs]) const {
+            double (&result)[kPairs],
+            uint32_t zero) const {
         float4 packs[kPairs][kSteps];
 #pragma unroll
         for (int s = 0; s < kSteps; ++s) {
@@ -73,6 +79,17 @@ class SlotQuery {
             }
         }
         double sums[kPairs][Terms::kSums] = {};
+        if constexpr (kLoadsFirst) {
+            uint32_t last = 0;
+#pragma unroll
+            for (int p = 0; p < kPairs; ++p) {
+                last |= __float_as_uint(packs[p][kSteps - 1].w);
+            }
+#pragma unroll
+            for (int p = 0; p < kPairs; ++p) {
+                sums[p][0] = __hiloint2double(0, int(last & zero));
+            }
+        }
 #pragma unroll
         for (int s = 0; s < kSteps; ++s) {
 #pragma unroll
