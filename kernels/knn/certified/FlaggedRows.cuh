@@ -79,15 +79,17 @@ struct FlaggedRows {
         return used;
     }
 
-    /// Whether there are any. All threads call it.
-    __device__ __forceinline__ bool areThere() const {
+    /// Whether any of rows begin .. end - 1 has one; begin is a multiple of 8.
+    /// All threads call it.
+    __device__ __forceinline__ bool areThere(uint32_t begin, uint32_t end)
+            const {
         // Mostly there are none, and this is all that the kernel does: reads
         // that do not wait for one another.
         constexpr uint32_t kAhead = 8;
         constexpr uint32_t kStep = 8 * Threads; // rows of a read
         uint32_t any = 0;
-        uint32_t row = 8 * threadIdx.x;
-        for (; row + (kAhead - 1) * kStep + 8 <= rows; row += kAhead * kStep) {
+        uint32_t row = begin + 8 * threadIdx.x;
+        for (; row + (kAhead - 1) * kStep + 8 <= end; row += kAhead * kStep) {
             uint4 read[kAhead];
 #pragma unroll
             for (uint32_t i = 0; i < kAhead; ++i) {
@@ -99,7 +101,7 @@ struct FlaggedRows {
                 any |= read[i].x | read[i].y | read[i].z | read[i].w;
             }
         }
-        for (; row < rows; row += kStep) {
+        for (; row < end; row += kStep) {
             any |= ofEight(row);
         }
         return __syncthreads_or(any != 0);

@@ -12,8 +12,7 @@
 #include "kernels/common/DependentLaunch.h"
 #include "kernels/common/Error.h"
 #include "kernels/knn/fused/PassedResults.cuh"
-#include "kernels/knn/fused/ScoreWaiting.cuh"
-#include "kernels/knn/fused/SlotProducts.cuh"
+#include "kernels/knn/fused/RowDistances.cuh"
 
 namespace faiss_bits {
 
@@ -26,6 +25,8 @@ constexpr uint32_t kLeastTurns = 5;
 constexpr uint32_t kWarps = kThreads / kWarpSize;
 constexpr uint32_t kRows = kWarpSize / kPairLanes; // of a warp
 constexpr uint32_t kKept = RowSlots::kKept;
+/// Sets of rows that go by the definition once products tell too little.
+constexpr uint32_t kFarSets = 16;
 
 /// Where vectors are long, fewer warps with more in flight: four distances of a
 /// row at a time, for which registers are enough of two blocks.
@@ -33,8 +34,9 @@ template <int kSteps>
 struct ScoreRowsShape {
     static constexpr bool kIsLong = kSteps == 4;
     static constexpr int kBlocks = kIsLong ? 2 : 3; // of a multiprocessor
-    static constexpr int kPairs = 4;                // of a row, together
-    static constexpr int kMoved = 2;                // SlotProducts.cuh
+    // Components of four that are moved: SlotProducts.cuh, SlotQuery.cuh.
+    using ByProducts = RowByProducts<kSteps, 2>;
+    using ByDefinition = RowByDefinition<kSteps, kIsLong ? 2 : 0>;
 };
 
 /// Asks L2 for the queries of a warp's rows from one on: 128 bytes a lane.
@@ -50,27 +52,23 @@ __device__ __forceinline__ void prefetchQueries(
     }
 }
 
-template <int kSteps>
 struct ScoreRows {
     static constexpr Metric kMetric = Metric::L2;
-    static constexpr int kPairs = ScoreRowsShape<kSteps>::kPairs;
     static constexpr int kWords = 4; // of a lane, read together
-    using Products =
-            SlotProducts<kSteps, kPairs, ScoreRowsShape<kSteps>::kMoved>;
 
     const ScoreSlotsParams& params;
     RowSlots& slots; // of this lane's row
 
     /// Rows first .. first + 3, all lanes of the warp. Returns the number of
-    /// distances of the lane's row.
+    /// distances of the lane's row. distances: of this row, or of row 0 where
+    /// there is none; RowByDefinition or RowByProducts.
+    template <class Distances>
     __device__ __forceinline__ uint32_t
-    run(uint32_t first, RowSlots* ofWarp) const {
+    run(uint32_t first, RowSlots* ofWarp, const Distances& distances) const {
         const CertifiedParams& search = params.passed.search;
         const uint32_t lane = threadIdx.x % kPairLanes;
         const uint32_t row = first + threadIdx.x % kWarpSize / kPairLanes;
         const bool isThere = row < search.rows;
-        const uint32_t here = isThere ? row : 0;
-        const float* const at = search.queries + int64_t(here) * search.d;
         // Of a row with more than fit, the best so far and some more.
         uint32_t begin = 0;
         uint32_t end = SortRows::kMost;
@@ -78,19 +76,13 @@ struct ScoreRows {
         uint32_t passed = 0;
         bool hasAll = true;
         for (;;) {
-            passed = list(here, isThere, begin, end, from);
+            passed = list(isThere ? row : 0, isThere, begin, end, from);
             // A row that is too full is searched again.
             hasAll = passed <= uint32_t(search.numCandidates);
             const uint32_t listed = hasAll ? passed : 0;
             const uint32_t fill = from + min(end, listed) - min(begin, listed);
             __syncwarp();
-            if (!estimate(at, here, from, fill)) {
-                constexpr int kMoved = kSteps == 4 ? 2 : 0;
-                if (!scoreWaiting<kSteps, kMoved>(
-                            params, slots, at, from, fill)) {
-                    scoreWaiting<kSteps, 0>(params, slots, at, from, fill);
-                }
-            }
+            distances.score(slots, from, fill);
             const bool isLast = !__any_sync(kFullWarp, listed > end);
             if (begin == 0 || hasNearer(from, fill)) {
                 sort(fill, begin == 0 && isLast);
@@ -186,49 +178,6 @@ struct ScoreRows {
         return before;
     }
 
-    /// Vectors of slots at .. end - 1 to entries, but for those whose products
-    /// leave a doubt. Returns whether there are none in the warp.
-    __device__ __forceinline__ bool estimate(
-            const float* components,
-            uint32_t row,
-            uint32_t at,
-            uint32_t end) const {
-        const Products query(components, params.passed.search.d);
-        // Far from the origin products tell little.
-        constexpr double kMostOfLimit = 0x1p10;
-        const bool isFar = query.square() > kMostOfLimit * params.complete[row];
-        if (__any_sync(kFullWarp, isFar)) {
-            return false;
-        }
-        const uint32_t lane = threadIdx.x % kPairLanes;
-        const float4* const vectors = params.slotRows + lane;
-        const double* const squares = reinterpret_cast<const double*>(
-                params.slotRows + params.passed.search.n * Products::kRowPacks);
-        bool isDone = true;
-        for (at += lane % kPairs; __any_sync(kFullWarp, at < end);
-             at += kPairs) {
-            // Each lane has one of the pairs.
-            const uint32_t its = at < end ? uint32_t(slots.entries[at]) : 0;
-            const float4* from[kPairs];
-#pragma unroll
-            for (int p = 0; p < kPairs; ++p) {
-                from[p] = vectors +
-                        size_t(__shfl_sync(kFullWarp, its, p, kPairLanes)) *
-                                Products::kRowPacks;
-            }
-            const auto found = query.estimate(from, __ldg(squares + its));
-            const bool isSure = found.isSure();
-            if (at < end && lane < kPairs) {
-                isDone &= isSure;
-                if (isSure) { // `most` is not below 0
-                    slots.entries[at] = distanceEntry<kMetric>(found.most, its);
-                }
-            }
-        }
-        __syncwarp();
-        return __all_sync(kFullWarp, isDone);
-    }
-
     /// Whether a row of the warp has an entry from a slot on that is among its
     /// nearest; those before are in order.
     __device__ __forceinline__ bool hasNearer(uint32_t from, uint32_t fill)
@@ -285,14 +234,28 @@ __global__ __launch_bounds__(
     waitForPrevious();
     const CertifiedParams& search = params.passed.search;
     const uint32_t warp = threadIdx.x / kWarpSize;
-    const ScoreRows<kSteps> score{
-            params, slots[warp][threadIdx.x % kWarpSize / kPairLanes]};
+    const uint32_t ofWarp = threadIdx.x % kWarpSize / kPairLanes;
+    const ScoreRows score{params, slots[warp][ofWarp]};
     const uint32_t step = gridDim.x * kWarps * kRows;
     uint32_t scored = 0;
+    uint32_t far = 0; // sets of rows that are not asked whether they are
     for (uint32_t row = (blockIdx.x * kWarps + warp) * kRows; row < search.rows;
          row += step) {
         prefetchQueries(search, row + step);
-        scored += score.run(row, slots[warp]);
+        const uint32_t here = row + ofWarp < search.rows ? row + ofWarp : 0;
+        if (far == 0) {
+            const typename ScoreRowsShape<kSteps>::ByProducts products(
+                    params, here);
+            if (!products.isFar()) {
+                scored += score.run(row, slots[warp], products);
+                continue;
+            }
+            far = kFarSets;
+        }
+        --far;
+        const typename ScoreRowsShape<kSteps>::ByDefinition definition(
+                params, here);
+        scored += score.run(row, slots[warp], definition);
     }
     if (search.numRescored) {
         scored = threadIdx.x % kPairLanes == 0 ? scored : 0;

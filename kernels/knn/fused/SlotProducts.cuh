@@ -4,6 +4,7 @@
 #pragma once
 
 #include "kernels/knn/certified/PairEstimate.cuh"
+#include "kernels/knn/fused/MovedFloat.cuh"
 #include "kernels/knn/fused/SlotRows.h"
 
 namespace faiss_bits {
@@ -11,19 +12,18 @@ namespace faiss_bits {
 /// All lanes of the warp call each function; each eight have a query of their
 /// own, a slot of its components a lane.
 ///
-/// kMoved of each four components become float64 by moves of their bits, which
-/// makes 2^-896 times the component: a multiprocessor has 16 lanes that
-/// convert, and 64 that move. The query's are multiplied by 2^896, so the
-/// product is the same. What moves make of an infinity or NaN is finite, but
-/// then the square of the vector's norm is not, and tells.
-template <int kSteps, int kPairs, int kMoved>
+/// kMoved of each four components become float64 by moves of their bits
+/// (MovedFloat.cuh). The query's are multiplied by 2^896, so the product is the
+/// same. What moves make of an infinity or NaN is finite, but then the square
+/// of the vector's norm is not, and tells.
+template <int kSteps, int kMoved>
 class SlotProducts {
-    static_assert(kPairs == 2 || kPairs == 4);
     static constexpr int kPack = 4; // components of a step and lane
     using Estimate = PairEstimate<Metric::L2, false>;
     using Row = Estimate::Row;
 
    public:
+    static constexpr int kPairs = kPairLanes / 2; // of a row, together
     static constexpr int kRowPacks = kSteps * kPairLanes;
 
     __device__ __forceinline__ SlotProducts(const float* query, int d)
@@ -42,7 +42,7 @@ class SlotProducts {
             query_[i] = components[i];
             square = __fma_rn(query_[i], query_[i], square);
             // Below 2^1024, as components are below 2^128.
-            query_[i] *= i % kPack < kMoved ? 0x1p896 : 1.0;
+            query_[i] *= i % kPack < kMoved ? 1 / kOfMovedFloat : 1.0;
         }
 #pragma unroll
         for (int lanes = kPairLanes / 2; lanes >= 1; lanes /= 2) {
@@ -56,16 +56,21 @@ class SlotProducts {
         return square_;
     }
 
-    /// Of kPairs vectors: rows[p] is the first pack of this lane; `square` is
-    /// that of vector lane % kPairs. What is known of that one's distance.
-    __device__ __forceinline__ Estimate
-    estimate(const float4* const (&rows)[kPairs], double square) const {
+    /// Of vectors that lanes first .. first + kPairs - 1 of the eight have in
+    /// `its`: rows is the first pack of this lane of vector 0. The sum of
+    /// products of vector first + lane % kPairs, over the four lanes that have
+    /// no other bit 4.
+    __device__ __forceinline__ double
+    products(const float4* rows, uint32_t its, int first) const {
         float4 packs[kPairs][kSteps];
 #pragma unroll
-        for (int s = 0; s < kSteps; ++s) {
+        for (int p = 0; p < kPairs; ++p) {
+            const float4* const row = rows +
+                    __shfl_sync(kFullWarp, its, first + p, kPairLanes) *
+                            size_t(kRowPacks);
 #pragma unroll
-            for (int p = 0; p < kPairs; ++p) {
-                packs[p][s] = rows[p][s * kPairLanes];
+            for (int s = 0; s < kSteps; ++s) {
+                packs[p][s] = row[s * kPairLanes];
             }
         }
         uint32_t last = 0;
@@ -90,44 +95,31 @@ class SlotProducts {
                             : i == 2       ? pack.z
                                            : pack.w;
                     sums[p] = __fma_rn(
-                            i < kMoved ? moved(x) : double(x),
+                            i < kMoved ? movedFloat(x) : double(x),
                             query_[s * kPack + i],
                             sums[p]);
                 }
             }
         }
-        return {joined(sums), Row(square_, relative_), Row(square, relative_)};
+        // Each exchange halves the sums that a lane has.
+        const uint32_t lane = threadIdx.x;
+        return exchanged(
+                exchanged(sums[0], sums[1], lane & 1, 1),
+                exchanged(sums[2], sums[3], lane & 1, 1),
+                lane & 2,
+                2);
+    }
+
+    /// What is known of the distance of the lane's vector, from the products of
+    /// both fours, and the square of its norm.
+    __device__ __forceinline__ Estimate
+    estimate(double low, double high, double square) const {
+        return {exchanged(low, high, threadIdx.x & 4, 4),
+                Row(square_, relative_),
+                Row(square, relative_)};
     }
 
    private:
-    /// x 2^-896 of a finite x: both exponents have the same bits, and float64
-    /// has room for those below the range too.
-    __device__ __forceinline__ static double moved(float x) {
-        const int bits = __float_as_int(x);
-        return __hiloint2double(
-                int(uint32_t(bits >> 3) & 0x8fffffffu),
-                int(uint32_t(bits) << 29));
-    }
-
-    /// The sum over the eight lanes of pair lane % kPairs: each exchange halves
-    /// the pairs that a lane has.
-    __device__ __forceinline__ static double joined(
-            const double (&sums)[kPairs]) {
-        const uint32_t lane = threadIdx.x;
-        double halves[kPairs / 2];
-#pragma unroll
-        for (int j = 0; j < kPairs / 2; ++j) {
-            halves[j] = exchanged(sums[2 * j], sums[2 * j + 1], lane & 1, 1);
-        }
-        double sum = halves[0];
-        if constexpr (kPairs == 4) {
-            sum = exchanged(halves[0], halves[1], lane & 2, 2);
-        } else {
-            sum += __shfl_xor_sync(kFullWarp, sum, 2);
-        }
-        return sum + __shfl_xor_sync(kFullWarp, sum, 4);
-    }
-
     /// Of two sums the one that is this lane's, with the other lane's part.
     __device__ __forceinline__ static double exchanged(
             double even,

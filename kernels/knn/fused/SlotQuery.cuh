@@ -2,6 +2,7 @@
 #pragma once
 
 #include "kernels/knn/certified/JoinSlots.cuh"
+#include "kernels/knn/fused/MovedFloat.cuh"
 #include "kernels/knn/fused/SlotRows.h"
 
 namespace faiss_bits {
@@ -32,7 +33,7 @@ class SlotQuery {
             const float4* const (&rows)[kPairs],
             const canonical::Power& power,
             double (&result)[kPairs]) const {
-        sum<kPairs, 0, false>(rows, power, result, 0);
+        sum<kPairs, 0>(rows, power, result);
     }
 
     /// The same by L2, where kMoved of each four components become float64 by
@@ -40,36 +41,21 @@ class SlotQuery {
     /// that move. What moves make of an infinity or NaN is finite, and then the
     /// distance is 2^208 or more whatever the query: one that is infinite in
     /// float32 has to be computed again.
-    ///
-    /// zero  0, which the compiler must not know: sums that begin with some of
-    ///       the last loads begin after all of them. Else it loads pair by
-    ///       pair, and each pair's sum is a chain of latencies of its own.
     template <int kMoved, int kPairs>
     __device__ __forceinline__ void distancesByMoves(
             const float4* const (&rows)[kPairs],
             const canonical::Power& power,
-            double (&result)[kPairs],
-            uint32_t zero) const {
+            double (&result)[kPairs]) const {
         static_assert(kMetric == Metric::L2);
-        sum<kPairs, kMoved, true>(rows, power, result, zero);
+        sum<kPairs, kMoved>(rows, power, result);
     }
 
    private:
-    /// x 2^-896 of a finite x: both exponents have the same bits, and float64
-    /// has room for those below the range too.
-    __device__ __forceinline__ static double moved(float x) {
-        const int bits = __float_as_int(x);
-        return __hiloint2double(
-                int(uint32_t(bits >> 3) & 0x8fffffffu),
-                int(uint32_t(bits) << 29));
-    }
-
-    template <int kPairs, int kMoved, bool kLoadsFirst>
+    template <int kPairs, int kMoved>
     __device__ __forceinline__ void sum(
             const float4* const (&rows)[kPairs],
             const canonical::Power& power,
-            double (&result)[kPairs],
-            uint32_t zero) const {
+            double (&result)[kPairs]) const {
         float4 packs[kPairs][kSteps];
 #pragma unroll
         for (int s = 0; s < kSteps; ++s) {
@@ -79,17 +65,6 @@ class SlotQuery {
             }
         }
         double sums[kPairs][Terms::kSums] = {};
-        if constexpr (kLoadsFirst) {
-            uint32_t last = 0;
-#pragma unroll
-            for (int p = 0; p < kPairs; ++p) {
-                last |= __float_as_uint(packs[p][kSteps - 1].w);
-            }
-#pragma unroll
-            for (int p = 0; p < kPairs; ++p) {
-                sums[p][0] = __hiloint2double(0, int(last & zero));
-            }
-        }
 #pragma unroll
         for (int s = 0; s < kSteps; ++s) {
 #pragma unroll
@@ -105,7 +80,8 @@ class SlotQuery {
                     if constexpr (kMetric == Metric::L2 && kMoved > 0) {
                         if (i < kMoved) {
                             // x - q, rounded once.
-                            const double t = __fma_rn(moved(x), 0x1p896, -q);
+                            const double t =
+                                    __fma_rn(movedFloat(x), 1 / kOfMovedFloat, -q);
                             sums[p][0] = __dadd_rn(sums[p][0], __dmul_rn(t, t));
                             continue;
                         }
