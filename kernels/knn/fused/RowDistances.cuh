@@ -167,25 +167,34 @@ class RowByProducts {
         return isFar_;
     }
 
+    /// Whether products left so many in doubt that they took longer than they
+    /// saved, as where neighbours are nearer than the limit by far.
+    __device__ __forceinline__ bool toldLittle() const {
+        constexpr uint32_t kMostDoubts = 16; // of the warp's four rows
+        return doubts_ > kMostDoubts;
+    }
+
     /// Vectors of slots from .. end - 1 to entries.
     __device__ __forceinline__ void
-    score(RowSlots& slots, uint32_t from, uint32_t end) const {
-        if (!estimate(slots, from, end)) {
+    score(RowSlots& slots, uint32_t from, uint32_t end) {
+        const uint32_t doubts = estimate(slots, from, end);
+        doubts_ += doubts;
+        if (doubts > 0) {
             scoreWaiting<kSteps>(params_, slots, components_, from, end);
         }
     }
 
    private:
-    /// But for those whose products leave a doubt. Returns whether there are
-    /// none in the warp.
-    __device__ __forceinline__ bool
+    /// But for those whose products leave a doubt. Returns how many these are
+    /// in the warp.
+    __device__ __forceinline__ uint32_t
     estimate(RowSlots& slots, uint32_t at, uint32_t end) const {
         const uint32_t lane = threadIdx.x % kPairLanes;
         const float4* const vectors = params_.slotRows + lane;
         const auto* const squares = reinterpret_cast<const double*>(
                 params_.slotRows +
                 params_.passed.search.n * Products::kRowPacks);
-        bool isDone = true;
+        uint32_t doubts = 0;
         for (; __any_sync(kFullWarp, at < end); at += kPairLanes) {
             // Each lane has one of eight.
             const uint32_t slot = at + lane;
@@ -200,7 +209,7 @@ class RowByProducts {
             const auto found = query_.estimate(low, high, square);
             if (slot < end) {
                 const bool isSure = found.isSure();
-                isDone &= isSure;
+                doubts += !isSure;
                 if (isSure) { // `most` is not below 0
                     slots.entries[slot] =
                             distanceEntry<kMetric>(found.most, its);
@@ -208,13 +217,14 @@ class RowByProducts {
             }
         }
         __syncwarp();
-        return __all_sync(kFullWarp, isDone);
+        return __reduce_add_sync(kFullWarp, doubts);
     }
 
     const ScoreSlotsParams& params_;
     const float* const components_;
     const Products query_;
     bool isFar_;
+    uint32_t doubts_ = 0; // of the warp
 };
 
 } // namespace faiss_bits

@@ -64,7 +64,7 @@ struct ScoreRows {
     /// there is none; RowByDefinition or RowByProducts.
     template <class Distances>
     __device__ __forceinline__ uint32_t
-    run(uint32_t first, RowSlots* ofWarp, const Distances& distances) const {
+    run(uint32_t first, RowSlots* ofWarp, Distances& distances) const {
         const CertifiedParams& search = params.passed.search;
         const uint32_t lane = threadIdx.x % kPairLanes;
         const uint32_t row = first + threadIdx.x % kWarpSize / kPairLanes;
@@ -238,22 +238,22 @@ __global__ __launch_bounds__(
     const ScoreRows score{params, slots[warp][ofWarp]};
     const uint32_t step = gridDim.x * kWarps * kRows;
     uint32_t scored = 0;
-    uint32_t far = 0; // sets of rows that are not asked whether they are
+    uint32_t far = 0; // sets of rows that products are not asked about
     for (uint32_t row = (blockIdx.x * kWarps + warp) * kRows; row < search.rows;
          row += step) {
         prefetchQueries(search, row + step);
         const uint32_t here = row + ofWarp < search.rows ? row + ofWarp : 0;
         if (far == 0) {
-            const typename ScoreRowsShape<kSteps>::ByProducts products(
-                    params, here);
+            typename ScoreRowsShape<kSteps>::ByProducts products(params, here);
             if (!products.isFar()) {
                 scored += score.run(row, slots[warp], products);
+                far = products.toldLittle() ? kFarSets : 0;
                 continue;
             }
             far = kFarSets;
         }
         --far;
-        const typename ScoreRowsShape<kSteps>::ByDefinition definition(
+        typename ScoreRowsShape<kSteps>::ByDefinition definition(
                 params, here);
         scored += score.run(row, slots[warp], definition);
     }
