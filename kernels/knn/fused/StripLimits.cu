@@ -171,19 +171,24 @@ __global__ __launch_bounds__(kThreads) void stripLimitsOfManyKernel(
     }
     const auto* values = reinterpret_cast<const float4*>(
             params.keys + size_t(here) * params.strips);
+    constexpr float kNoKey = __builtin_huge_valf();
+    float4 packs[kPacks]; // all on their way together
+#pragma unroll
+    for (int p = 0; p < kPacks; ++p) {
+        const uint32_t at = p * kOfQuery + lane;
+        packs[p] = {kNoKey, kNoKey, kNoKey, kNoKey};
+        if (4 * at < params.strips) {
+            packs[p] = values[at];
+        }
+    }
+    const RowBound<kMetric> bound = imageBound<kMetric>(params.search, here);
     uint32_t keys[4 * kPacks];
     uint32_t least = kNone;
     uint32_t most = 0;
     uint32_t count = 0;
 #pragma unroll
     for (int p = 0; p < kPacks; ++p) {
-        const uint32_t at = p * kOfQuery + lane;
-        constexpr float kNoKey = __builtin_huge_valf();
-        float4 pack = {kNoKey, kNoKey, kNoKey, kNoKey};
-        if (4 * at < params.strips) {
-            pack = values[at];
-        }
-        const float its[4] = {pack.x, pack.y, pack.z, pack.w};
+        const float its[4] = {packs[p].x, packs[p].y, packs[p].z, packs[p].w};
 #pragma unroll
         for (int j = 0; j < 4; ++j) {
             // Minus infinity: of what is no number.
@@ -205,7 +210,6 @@ __global__ __launch_bounds__(kThreads) void stripLimitsOfManyKernel(
     const uint32_t ranked = rankedOfEight(
             keys, params.rank, hasRank ? least : 0, hasRank ? most : 0);
     if (isThere && lane == 0) {
-        const RowBound<kMetric> bound = imageBound<kMetric>(params.search, row);
         const double key = hasRank
                 ? keyOfLimit<kMetric>(params, row, bound, ranked)
                 : __longlong_as_double(kInfinite);
