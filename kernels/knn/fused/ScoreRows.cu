@@ -11,6 +11,7 @@
 
 #include "kernels/common/DependentLaunch.h"
 #include "kernels/common/Error.h"
+#include "kernels/common/PreferredL1.h"
 #include "kernels/knn/fused/PassedResults.cuh"
 #include "kernels/knn/fused/RowDistances.cuh"
 
@@ -26,7 +27,7 @@ constexpr uint32_t kWarps = kThreads / kWarpSize;
 constexpr uint32_t kRows = kWarpSize / kPairLanes; // of a warp
 constexpr uint32_t kKept = RowSlots::kKept;
 /// Sets of rows that go by the definition once products tell too little.
-constexpr uint32_t kFarSets = 16;
+constexpr uint32_t kFarSets = 32;
 
 /// Where vectors are long, fewer warps with more in flight: four distances of a
 /// row at a time, for which registers are enough of two blocks.
@@ -272,6 +273,11 @@ void launch(
         const DeviceTraits& device,
         cudaStream_t stream) {
     constexpr uint32_t kOfBlock = kWarps * kRows;
+    // Vectors are read from there, and what the block is charged comes on top.
+    constexpr size_t kShared = sizeof(RowSlots) * kOfBlock + 1024;
+    preferL1(
+            reinterpret_cast<const void*>(&scoreRowsKernel<kSteps>),
+            ScoreRowsShape<kSteps>::kBlocks * kShared);
     launchAfterPrevious(
             scoreRowsKernel<kSteps>,
             std::min(
