@@ -190,7 +190,10 @@ void launch(const ScoreSlotsParams& params, cudaStream_t stream) {
                                       : scoreFewKernel<kSteps, kWords, false>;
     // Vectors are read from there.
     constexpr size_t kShared = 8 * 1024; // what up to eight blocks are charged
-    preferL1(reinterpret_cast<const void*>(kernel), kShared);
+    constexpr uint32_t kMany = 32768;
+    preferL1(
+            reinterpret_cast<const void*>(kernel),
+            search.rows >= kMany ? kShared : kAnySharedMemory);
     launchAfterPrevious(
             kernel,
             (search.rows + kRows - 1) / kRows,

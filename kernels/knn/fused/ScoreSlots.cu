@@ -10,7 +10,6 @@
 
 #include "kernels/common/DependentLaunch.h"
 #include "kernels/common/Error.h"
-#include "kernels/common/PreferredL1.h"
 #include "kernels/device/LaneMask.cuh"
 #include "kernels/knn/fused/PassedResults.cuh"
 #include "kernels/knn/fused/ScoreFew.h"
@@ -273,9 +272,6 @@ void launch(
                       : scoreSlotsKernel<kMetric, kSteps, false, true>)
             : (byBits ? scoreSlotsKernel<kMetric, kSteps, true, false>
                       : scoreSlotsKernel<kMetric, kSteps, false, false>);
-    // Vectors are read from there.
-    constexpr size_t kShared = 12 * 1024; // of a block, at most
-    preferL1(reinterpret_cast<const void*>(kernel), kBlocks<kMetric> * kShared);
     launchAfterPrevious(
             kernel,
             std::min(

@@ -2,7 +2,6 @@
 
 #include "kernels/common/DependentLaunch.h"
 #include "kernels/common/Error.h"
-#include "kernels/common/PreferredL1.h"
 #include "kernels/knn/certified/RowBound.cuh"
 
 namespace faiss_bits {
@@ -354,11 +353,6 @@ __global__ __launch_bounds__(kThreads) void nearestOfStripsKernel(
 template <Metric kMetric>
 void launch(const NearestParams& params, cudaStream_t stream) {
     constexpr unsigned kRows = kThreads / kPairLanes;
-    // Vectors are read from there.
-    constexpr size_t kShared = 8 * 1024; // what up to eight blocks are charged
-    preferL1(
-            reinterpret_cast<const void*>(&nearestOfStripsKernel<kMetric>),
-            kShared);
     launchAfterPrevious(
             nearestOfStripsKernel<kMetric>,
             (params.search.rows + kRows - 1) / kRows,
