@@ -329,7 +329,8 @@ class TensorFusedScan : public FusedScan {
 };
 
 /// Short cosines of few queries take less time component by component, and so
-/// does the nearest of few vectors.
+/// does the nearest of few vectors. Range searches, whose own images are in
+/// order, were not measured.
 bool takesCosine(const FlatKnnProblem& p) {
     constexpr int kShort = 16;
     constexpr idx_t kFew = 512;
@@ -337,7 +338,7 @@ bool takesCosine(const FlatKnnProblem& p) {
     constexpr double kFewPairs = 0x1p25;
     const idx_t queries = batchOf(p);
     return p.d > kShort ||
-            (queries > kFew &&
+            (queries > kFew && !p.imageInOrder &&
              (p.k > 1 ||
               (p.numVectors >= kFewVectors &&
                double(queries) * double(p.numVectors) > kFewPairs)));
