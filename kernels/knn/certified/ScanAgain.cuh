@@ -376,37 +376,6 @@ struct ScanAgain {
     __device__ __forceinline__ void groupChunk(const T* data, int64_t first);
 };
 
-/// Whether a row has a flag: the same in all blocks.
-template <class Flagged>
-__device__ __forceinline__ bool flagsAreThere(
-        const Flagged& flagged,
-        const ScanAgainParams& params) {
-    // Of many rows each block reads a share: all of them, read by each block,
-    // take longer than to wait for one another.
-    constexpr uint32_t kMany = 1 << 16;
-    const uint32_t rows = flagged.rows;
-    if (rows < kMany || gridDim.x > uint32_t(kMaxScanSlots)) {
-        return flagged.areThere(0, rows);
-    }
-    const auto grid = cooperative_groups::this_grid();
-    const uint32_t share = (rows / gridDim.x + 8) / 8 * 8;
-    const uint32_t begin = min(blockIdx.x * share, rows);
-    const bool has = flagged.areThere(begin, min(begin + share, rows));
-    if (threadIdx.x == 0) {
-        params.counts[blockIdx.x] = has;
-    }
-    grid.sync();
-    uint32_t any = 0;
-    for (uint32_t b = threadIdx.x; b < gridDim.x; b += blockDim.x) {
-        any |= __ldcg(params.counts + b);
-    }
-    any = __syncthreads_or(any != 0);
-    if (any) {
-        grid.sync(); // the counts are free again
-    }
-    return any;
-}
-
 template <Metric kMetric, class Begin>
 __global__ void __launch_bounds__(
         ScanAgain<kMetric, Begin>::Tile::kThreads,
@@ -420,7 +389,7 @@ __global__ void __launch_bounds__(
     // Most often there are none: little of the code is read then.
     const typename Scan::Flagged flagged{
             shared.flagged, params.search.flags, params.search.rows};
-    if (flagsAreThere(flagged, params)) {
+    if (flagged.areThere(params.counts)) {
         Scan{shared, params}.run();
     }
 }

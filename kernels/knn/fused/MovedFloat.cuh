@@ -21,7 +21,8 @@ __device__ __forceinline__ double movedFloat(float x) {
         "mov.b64 {%0, %1}, wide;\n\t}"
         : "=r"(low), "=r"(high)
         : "r"(__float_as_int(x)));
-    // The sign is at its place, and copies of it below are none of the exponent's.
+    // The sign is at its place, and copies of it below are none of the
+    // exponent's.
     return __hiloint2double(int(uint32_t(high) & 0x8fffffffu), low);
 }
 

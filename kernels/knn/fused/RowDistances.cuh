@@ -1,5 +1,5 @@
-/// Canonical distances of the vectors that rows of bits have, eight lanes a row:
-/// by the definition, or by products where these tell.
+/// Canonical distances of the vectors that rows of bits have, eight lanes a
+/// row: by the definition, or by products where these tell.
 #pragma once
 
 #include "kernels/knn/fused/ScoreSlots.h"
@@ -33,8 +33,10 @@ class RowByDefinition {
                      params.passed.search.d) {}
 
     /// Vectors of slots from .. end - 1 to entries.
-    __device__ __forceinline__ void
-    score(RowSlots& slots, uint32_t from, uint32_t end) const {
+    __device__ __forceinline__ void score(
+            RowSlots& slots,
+            uint32_t from,
+            uint32_t end) const {
         scoreBy<kMostMoved>(slots, from, end);
         if (kMostMoved == 0) {
             return;
@@ -53,8 +55,10 @@ class RowByDefinition {
    private:
     /// Slots may have entries already.
     template <int kMoved>
-    __device__ __forceinline__ void
-    scoreBy(RowSlots& slots, uint32_t at, uint32_t end) const {
+    __device__ __forceinline__ void scoreBy(
+            RowSlots& slots,
+            uint32_t at,
+            uint32_t end) const {
         constexpr int kPairs = kMostMoved > 0 ? 4 : 2;
         const uint32_t lane = threadIdx.x % kPairLanes;
         const float4* const vectors = params_.slotRows + lane;
@@ -175,8 +179,10 @@ class RowByProducts {
     }
 
     /// Vectors of slots from .. end - 1 to entries.
-    __device__ __forceinline__ void
-    score(RowSlots& slots, uint32_t from, uint32_t end) {
+    __device__ __forceinline__ void score(
+            RowSlots& slots,
+            uint32_t from,
+            uint32_t end) {
         const uint32_t doubts = estimate(slots, from, end);
         doubts_ += doubts;
         if (doubts > 0) {
@@ -198,8 +204,7 @@ class RowByProducts {
         for (; __any_sync(kFullWarp, at < end); at += kPairLanes) {
             // Each lane has one of eight.
             const uint32_t slot = at + lane;
-            const uint32_t its =
-                    slot < end ? uint32_t(slots.entries[slot]) : 0;
+            const uint32_t its = slot < end ? uint32_t(slots.entries[slot]) : 0;
             const double square = __ldg(squares + its);
             const double low = query_.products(vectors, its, 0);
             double high = 0;

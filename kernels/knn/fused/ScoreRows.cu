@@ -254,8 +254,7 @@ __global__ __launch_bounds__(
             far = kFarSets;
         }
         --far;
-        typename ScoreRowsShape<kSteps>::ByDefinition definition(
-                params, here);
+        typename ScoreRowsShape<kSteps>::ByDefinition definition(params, here);
         scored += score.run(row, slots[warp], definition);
     }
     if (search.numRescored) {

@@ -60,8 +60,10 @@ class SlotProducts {
     /// `its`: rows is the first pack of this lane of vector 0. The sum of
     /// products of vector first + lane % kPairs, over the four lanes that have
     /// no other bit 4.
-    __device__ __forceinline__ double
-    products(const float4* rows, uint32_t its, int first) const {
+    __device__ __forceinline__ double products(
+            const float4* rows,
+            uint32_t its,
+            int first) const {
         float4 packs[kPairs][kSteps];
 #pragma unroll
         for (int p = 0; p < kPairs; ++p) {

@@ -80,8 +80,8 @@ class SlotQuery {
                     if constexpr (kMetric == Metric::L2 && kMoved > 0) {
                         if (i < kMoved) {
                             // x - q, rounded once.
-                            const double t =
-                                    __fma_rn(movedFloat(x), 1 / kOfMovedFloat, -q);
+                            const double t = __fma_rn(
+                                    movedFloat(x), 1 / kOfMovedFloat, -q);
                             sums[p][0] = __dadd_rn(sums[p][0], __dmul_rn(t, t));
                             continue;
                         }

@@ -135,9 +135,7 @@ __device__ __forceinline__ uint32_t rankedOfEight(
             count += __shfl_xor_sync(kFullWarp, count, lanes);
         }
         if (least < most) {
-            least = count < rank    ? middle + 1
-                    : count == rank ? middle
-                                    : least;
+            least = count < rank ? middle + 1 : count == rank ? middle : least;
             most = count < rank ? most : middle;
         }
     }
