@@ -318,6 +318,17 @@ FlatKnnPlan planOfParts(const FlatKnnProblem& p, size_t maxBytes) {
     return plan;
 }
 
+/// Whether an image of the vectors and a sample, made for this search alone,
+/// would take longer than a matrix of distances and a selection.
+bool isFewWithoutImage(const FlatKnnProblem& p) {
+    constexpr idx_t kFew = 64;
+    constexpr idx_t kMostVectors = 1 << 20; // more were not measured
+    return p.mode == SearchMode::Certified && !p.searchImage &&
+            !p.allowedBits && batchOf(p) <= kFew &&
+            p.numVectors <= kMostVectors && p.dataType == DataType::Float32 &&
+            fusedMethodFor(p) == &kTensorFusedMethod;
+}
+
 } // namespace
 
 FlatKnnPlan planFlatKnn(const FlatKnnProblem& p, size_t maxBytes) {
@@ -355,8 +366,10 @@ FlatKnnPlan planFlatKnn(const FlatKnnProblem& p, size_t maxBytes) {
     if (std::optional<NearestPlan> part = planNearest(p, maxBytes)) {
         return withoutTiles(&FlatKnnPlan::nearest, std::move(part));
     }
-    if (std::optional<FusedPlan> part = planFused(p, maxBytes)) {
-        return withoutTiles(&FlatKnnPlan::fused, std::move(part));
+    if (!isFewWithoutImage(p)) {
+        if (std::optional<FusedPlan> part = planFused(p, maxBytes)) {
+            return withoutTiles(&FlatKnnPlan::fused, std::move(part));
+        }
     }
     if (listPays(p, distanceMethodFor(p), p.numQueries)) {
         FlatKnnPlan plan = planTiles(p, true, maxBytes);

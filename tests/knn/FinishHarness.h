@@ -35,6 +35,8 @@ struct FinishCase {
     /// The same by eight lanes a row, which leave rows that are too full alone;
     /// few: by the kernel of few places.
     enum class Eights { None, Rows, Few } eights = Eights::None;
+    /// Of the device, for Eights::Rows; 0: as many as it has.
+    int multiprocessors = 0;
 
     std::string describe() const {
         std::ostringstream text;
@@ -188,7 +190,7 @@ class FinishPassed : public GpuTest {
         DeviceBuffer<uint8_t> outFlags(2 * rows, 0xA5);
         DeviceBuffer<unsigned long long> rescored(1, 0x00);
         DeviceBuffer<uint64_t> entries(size_t(rows) * c.capacity, 0xA5);
-        DeviceBuffer<float> slotRows(slotRowsSize(c.n, c.d), 0xA5);
+        DeviceBuffer<float> slotRows(slotCopySize(c.n, c.d), 0xA5);
         FinishPassedParams params;
         CertifiedParams& search = params.passed.search;
         search.vectors = {
@@ -230,9 +232,14 @@ class FinishPassed : public GpuTest {
             case FinishCase::Eights::None:
                 launchFinishPassed(c.metric, params, deviceTraits(), stream);
                 break;
-            case FinishCase::Eights::Rows:
-                launchScoreRows(c.metric, scores, deviceTraits(), stream);
+            case FinishCase::Eights::Rows: {
+                DeviceTraits device = deviceTraits();
+                if (c.multiprocessors > 0) {
+                    device.multiprocessors = c.multiprocessors;
+                }
+                launchScoreRows(c.metric, scores, device, stream);
                 break;
+            }
             case FinishCase::Eights::Few:
                 launchScoreFew(c.metric, scores, stream);
                 break;

@@ -205,7 +205,9 @@ TEST(FlatKnnPlan, FewVectorsMakeAMatrix) {
     const auto isMatrix = [](idx_t n, idx_t q, int d, int k) {
         return planOfFastDouble(n, q, d, k).allPairs.has_value();
     };
-    EXPECT_TRUE(isMatrix(256, 262144, 128, 32));
+    EXPECT_TRUE(isMatrix(256, 262144, 128, 64));
+    EXPECT_FALSE(isMatrix(256, 262144, 128, 32)); // all at once
+    EXPECT_TRUE(isMatrix(256, 20000, 128, 32));
     EXPECT_TRUE(isMatrix(2047, 8191, 9, 2014));
     EXPECT_TRUE(isMatrix(2102, 2580, 65, 430));
     EXPECT_TRUE(isMatrix(4096, 100, 128, 10));

@@ -17,6 +17,7 @@ class FusedProducts : public FlatKnnCertified {
         p.d = 257;
         p.k = 10;
         p.device = deviceTraits();
+        p.searchImage = &p; // never read
         const FlatKnnPlan plan = planFlatKnn(p, kRoomyScratch);
         ASSERT_TRUE(plan.fused);
         EXPECT_EQ(

@@ -112,6 +112,24 @@ TEST_F(FusedStrips, ManyQueries) {
     }
 }
 
+/// So many in one scan that eight lanes make a limit, and that blocks ask for a
+/// share of the flags each: of data where none is set, and where most are.
+TEST_F(FusedStrips, ManyQueriesOfOneScan) {
+    for (Metric metric : kProducts) {
+        for (int k : {32, 50}) {
+            const CertifiedCase c = caseOf(metric, 4003, 1 << 16, 24, k);
+            ASSERT_TRUE(isByStrips(c)) << c.describe();
+            ASSERT_EQ(planOf(c).fused->tileQueries, c.q) << c.describe();
+            for (Hard kind : {Hard::Offset, Hard::Duplicates}) {
+                expectCanonical(c, kind);
+                if (HasFatalFailure()) {
+                    return;
+                }
+            }
+        }
+    }
+}
+
 /// So many that a warp finishes each list (FinishPassed.h); in hard data some
 /// lists are longer, and some overflow.
 TEST_F(FusedStrips, ManyListsOfHardData) {

@@ -99,6 +99,29 @@ TEST_F(ScoreRows, ManyRows) {
     }
 }
 
+/// Warps have so many sets of rows that those behind rows far from the origin,
+/// and those behind rows whose neighbours products do not tell apart, are of
+/// both kinds of distances, and then of products again.
+TEST_F(ScoreRows, FarAndNearRows) {
+    for (Hard data :
+         {Hard::Offset,
+          Hard::Clusters,
+          Hard::Duplicates,
+          Hard::Mixed,
+          Hard::Infinite}) {
+        for (int d : {40, 128}) {
+            FinishCase c = caseOf(Eights::Rows, 20, d, 150);
+            c.data = data;
+            c.repeats = 22; // 40 sets of a warp
+            c.multiprocessors = 1;
+            expectResults(c);
+            if (HasFatalFailure()) {
+                return;
+            }
+        }
+    }
+}
+
 TEST(ScoreRowsChoice, WhatIsRefused) {
     float row = 0; // never read
     uint32_t bits = 0;

@@ -183,10 +183,54 @@ TEST(TensorScanKernels, AreThereWhereNothingIsLacking) {
     }
 }
 
+/// An image for one search of a few queries takes longer than a matrix.
+TEST(TensorScanPlan, FewQueriesWithoutImage) {
+    const auto isFused = [](idx_t q, const void* image, idx_t n = 65535) {
+        FlatKnnProblem p;
+        p.numVectors = n;
+        p.numQueries = q;
+        p.d = 128;
+        p.k = 10;
+        p.device.singleToDouble = 2;
+        p.searchImage = image;
+        return planFlatKnn(p, size_t(1) << 30).fused.has_value();
+    };
+    const float image = 0; // never read
+    for (idx_t q : {17, 64}) {
+        EXPECT_FALSE(isFused(q, nullptr)) << q;
+        EXPECT_TRUE(isFused(q, &image)) << q;
+        EXPECT_TRUE(isFused(q, nullptr, (1 << 20) + 1)) << q;
+    }
+    EXPECT_TRUE(isFused(65, nullptr));
+    EXPECT_TRUE(isFused(16, nullptr)); // component by component
+}
+
+/// Of many queries short ones go by tensor cores, but for the nearest of few.
+TEST(TensorScanPlan, ShortCosines) {
+    const auto isTensor = [](idx_t n, idx_t q, int d, int k) {
+        FlatKnnProblem p;
+        p.metric = Metric::Cosine;
+        p.numVectors = n;
+        p.numQueries = q;
+        p.d = d;
+        p.k = k;
+        p.device.singleToDouble = 2;
+        const FlatKnnPlan plan = planFlatKnn(p, size_t(1) << 30);
+        return plan.nearest ||
+                (plan.fused && plan.fused->method == &kTensorFusedMethod);
+    };
+    EXPECT_TRUE(isTensor(65536, 513, 13, 10));
+    EXPECT_FALSE(isTensor(65536, 512, 13, 10));
+    EXPECT_FALSE(isTensor(65536, 10000, 3, 10));
+    EXPECT_TRUE(isTensor(65536, 10000, 13, 1));
+    EXPECT_FALSE(isTensor(8192, 1000, 13, 1));
+    EXPECT_FALSE(isTensor(1000, 10000, 13, 1));
+}
+
 /// A plan says by its candidates whether answers are the scan's products: none
 /// has an exact distance then. Few queries are certified in fast mode too.
 TEST(TensorScanPlan, FastSearchesHaveNoCandidates) {
-    for (idx_t queries : {16, 17, 10240}) {
+    for (idx_t queries : {16, 65, 10240}) {
         FlatKnnProblem p;
         p.numVectors = 1 << 20;
         p.numQueries = queries;

@@ -1,7 +1,10 @@
 /// The rows of a batch whose flags are set.
 #pragma once
 
+#include <cooperative_groups.h>
+
 #include "kernels/device/Bitonic.cuh"
+#include "kernels/knn/certified/CertifiedParams.h"
 
 namespace faiss_bits {
 
@@ -79,15 +82,48 @@ struct FlaggedRows {
         return used;
     }
 
-    /// Whether there are any. All threads call it.
-    __device__ __forceinline__ bool areThere() const {
+    /// Whether there are any, the same in all blocks of a cooperative kernel,
+    /// which call it together.
+    ///
+    /// counts  [kMaxScanSlots], free before and after
+    __device__ __forceinline__ bool areThere(uint32_t* counts) const {
+        // Of many rows each block reads a share: all of them, read by each
+        // block, take longer than to wait for one another.
+        constexpr uint32_t kMany = 1 << 16;
+        if (rows < kMany || gridDim.x > uint32_t(kMaxScanSlots)) {
+            return areThere(0, rows);
+        }
+        const auto grid = cooperative_groups::this_grid();
+        const uint32_t share = (rows / gridDim.x + 8) / 8 * 8;
+        const uint32_t begin = min(blockIdx.x * share, rows);
+        const bool has = areThere(begin, min(begin + share, rows));
+        if (threadIdx.x == 0) {
+            counts[blockIdx.x] = has;
+        }
+        grid.sync();
+        uint32_t any = 0;
+        for (uint32_t b = threadIdx.x; b < gridDim.x; b += Threads) {
+            any |= __ldcg(counts + b);
+        }
+        any = __syncthreads_or(any != 0);
+        if (any) {
+            grid.sync(); // the counts are free again
+        }
+        return any;
+    }
+
+   private:
+    /// Whether any of rows begin .. end - 1 has one; begin is a multiple of 8.
+    /// All threads call it.
+    __device__ __forceinline__ bool areThere(uint32_t begin, uint32_t end)
+            const {
         // Mostly there are none, and this is all that the kernel does: reads
         // that do not wait for one another.
         constexpr uint32_t kAhead = 8;
         constexpr uint32_t kStep = 8 * Threads; // rows of a read
         uint32_t any = 0;
-        uint32_t row = 8 * threadIdx.x;
-        for (; row + (kAhead - 1) * kStep + 8 <= rows; row += kAhead * kStep) {
+        uint32_t row = begin + 8 * threadIdx.x;
+        for (; row + (kAhead - 1) * kStep + 8 <= end; row += kAhead * kStep) {
             uint4 read[kAhead];
 #pragma unroll
             for (uint32_t i = 0; i < kAhead; ++i) {
@@ -99,13 +135,12 @@ struct FlaggedRows {
                 any |= read[i].x | read[i].y | read[i].z | read[i].w;
             }
         }
-        for (; row < rows; row += kStep) {
+        for (; row < end; row += kStep) {
             any |= ofEight(row);
         }
         return __syncthreads_or(any != 0);
     }
 
-   private:
     /// Bit i: row + i has a flag; row is a multiple of 8.
     __device__ __forceinline__ uint32_t ofEight(uint32_t row) const {
         const uint8_t* mine = flags + 2 * int64_t(row);

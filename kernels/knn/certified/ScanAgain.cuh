@@ -389,7 +389,7 @@ __global__ void __launch_bounds__(
     // Most often there are none: little of the code is read then.
     const typename Scan::Flagged flagged{
             shared.flagged, params.search.flags, params.search.rows};
-    if (flagged.areThere()) {
+    if (flagged.areThere(params.counts)) {
         Scan{shared, params}.run();
     }
 }

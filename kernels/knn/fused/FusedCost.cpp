@@ -6,6 +6,7 @@
 #include "kernels/knn/fused/FusedLists.h"
 #include "kernels/knn/fused/FusedParams.h"
 #include "kernels/knn/fused/ScoreFew.h"
+#include "kernels/knn/fused/ScoreRows.h"
 #include "kernels/knn/fused/SlotRows.h"
 #include "kernels/knn/fused/tensor/ByteImage.h"
 #include "kernels/knn/fused/tensor/PassAtOnce.h"
@@ -168,10 +169,19 @@ double fusedTensorMicroseconds(
             return 24 + 30 * (tiles - 1) + q * few / speed.arithmetic +
                     (p.searchImage ? 0 : searchImageMicroseconds(p, speed));
         }
-        const double query =
+        double query =
                 (p.numVectors <= kMostVectorsOfBlock ? 1.35e-3 + 0.55e-6 * n
                                                      : 2.1e-3 + 0.81e-6 * n) +
                 passingVectors(plan, p) * (14e-6 + 0.34e-6 * width);
+        ScoreSlotsParams score;
+        score.passed.search.d = p.d;
+        score.passed.search.rows = uint32_t(plan.tileQueries);
+        if (p.numVectors <= kMostVectorsOfBlock && p.k <= kMostSlotK &&
+            scoreRowsPays(score, p.device)) {
+            // Fitted to k = 16 and 32 of 256 to 1,024 vectors, d = 64 to 128.
+            query = 0.93e-3 + 0.78e-6 * n +
+                    passingVectors(plan, p) * (7.8e-6 + 0.244e-6 * width);
+        }
         return 33 + 30 * (tiles - 1) + q * query / speed.arithmetic +
                 (p.searchImage ? 0 : searchImageMicroseconds(p, speed));
     }

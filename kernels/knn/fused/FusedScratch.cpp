@@ -64,7 +64,7 @@ FusedScratch::FusedScratch(
     complete = slices.take<float>(plan.tileQueries);
     counts = slices.take<uint32_t>(plan.tileQueries);
     if (scoresBySlots(plan, p)) {
-        slotRows = slices.take<float>(slotRowsSize(p.numVectors, p.d));
+        slotRows = slices.take<float>(slotCopySize(p.numVectors, p.d));
     }
     if (passesToBits(plan, p)) {
         bits = slices.take<uint32_t>(size_t(plan.tileQueries) * wordsOf(p));

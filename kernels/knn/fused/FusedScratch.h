@@ -19,7 +19,7 @@ struct FusedScratch {
     float* limits = nullptr;        // [tileQueries]
     float* complete = nullptr;      // [tileQueries]
     uint32_t* counts = nullptr;     // [tileQueries]
-    float* slotRows = nullptr;      // [slotRowsSize], scoresBySlots()
+    float* slotRows = nullptr;      // [slotCopySize], scoresBySlots()
     uint32_t* bits = nullptr;       // [tileQueries, wordsOf], passesToBits()
     CertifiedScratch certified;     // columns and entries: the lists
     std::unique_ptr<FusedScan> scan;

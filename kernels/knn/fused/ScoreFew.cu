@@ -8,6 +8,7 @@
 
 #include "kernels/common/DependentLaunch.h"
 #include "kernels/common/Error.h"
+#include "kernels/common/PreferredL1.h"
 #include "kernels/knn/fused/PassedResults.cuh"
 #include "kernels/knn/fused/SlotQuery.cuh"
 
@@ -185,9 +186,16 @@ template <int kSteps, int kWords>
 void launch(const ScoreSlotsParams& params, cudaStream_t stream) {
     constexpr uint32_t kRows = kThreads / kPairLanes;
     const CertifiedParams& search = params.passed.search;
+    const auto kernel = search.k == 1 ? scoreFewKernel<kSteps, kWords, true>
+                                      : scoreFewKernel<kSteps, kWords, false>;
+    // Vectors are read from there.
+    constexpr size_t kShared = 8 * 1024; // what up to eight blocks are charged
+    constexpr uint32_t kMany = 32768;
+    preferL1(
+            reinterpret_cast<const void*>(kernel),
+            search.rows >= kMany ? kShared : kAnySharedMemory);
     launchAfterPrevious(
-            search.k == 1 ? scoreFewKernel<kSteps, kWords, true>
-                          : scoreFewKernel<kSteps, kWords, false>,
+            kernel,
             (search.rows + kRows - 1) / kRows,
             kThreads,
             0,

@@ -1,17 +1,19 @@
 /// Canonical distances and results of rows of bits, eight lanes a row: four
 /// rows of a warp are listed, sorted and written in the instructions that one
-/// would take, and only distances are one after the other.
+/// would take, and only distances are one after the other. Most are told by
+/// sums of products (SlotProducts.cuh).
 ///
-/// Bound by: conversions to float64, of which a multiprocessor does 16 a clock.
+/// Bound by: reads of vectors from L2 where they are more than L1 has; else
+/// instructions.
 #include "kernels/knn/fused/ScoreRows.h"
 
 #include <algorithm>
 
 #include "kernels/common/DependentLaunch.h"
 #include "kernels/common/Error.h"
+#include "kernels/common/PreferredL1.h"
 #include "kernels/knn/fused/PassedResults.cuh"
-#include "kernels/knn/fused/SlotQuery.cuh"
-#include "kernels/knn/fused/SortRows.cuh"
+#include "kernels/knn/fused/RowDistances.cuh"
 
 namespace faiss_bits {
 
@@ -23,13 +25,9 @@ constexpr int kThreads = 256;
 constexpr uint32_t kLeastTurns = 5;
 constexpr uint32_t kWarps = kThreads / kWarpSize;
 constexpr uint32_t kRows = kWarpSize / kPairLanes; // of a warp
-constexpr uint32_t kKept = kMostSlotK;
-
-/// Of a row. A slot holds a vector until it has its distance.
-struct RowSlots {
-    uint64_t entries[SortRows::kMost + 2]; // rows in different banks
-    uint32_t order[kKept];                 // slots of the nearest
-};
+constexpr uint32_t kKept = RowSlots::kKept;
+/// Sets of rows that go by the definition once products tell too little.
+constexpr uint32_t kFarSets = 32;
 
 /// Where vectors are long, fewer warps with more in flight: four distances of a
 /// row at a time, for which registers are enough of two blocks.
@@ -37,31 +35,41 @@ template <int kSteps>
 struct ScoreRowsShape {
     static constexpr bool kIsLong = kSteps == 4;
     static constexpr int kBlocks = kIsLong ? 2 : 3; // of a multiprocessor
-    static constexpr int kPairs = kIsLong ? 4 : 2;  // of a row, together
-    static constexpr int kMoved = kIsLong ? 2 : 0;  // of four components
+    // Components of four that are moved: SlotProducts.cuh, SlotQuery.cuh.
+    using ByProducts = RowByProducts<kSteps, 2>;
+    using ByDefinition = RowByDefinition<kSteps, kIsLong ? 2 : 0>;
 };
 
-template <int kSteps>
+/// Asks L2 for the queries of a warp's rows from one on: 128 bytes a lane.
+__device__ __forceinline__ void prefetchQueries(
+        const CertifiedParams& search,
+        uint32_t first) {
+    constexpr uint32_t kFloats = 32;
+    const uint32_t at = threadIdx.x % kWarpSize * kFloats;
+    const uint32_t rows = first < search.rows ? search.rows - first : 0;
+    if (at < min(rows, kRows) * uint32_t(search.d)) {
+        const float* from = search.queries + int64_t(first) * search.d + at;
+        asm volatile("prefetch.global.L2 [%0];" ::"l"(from));
+    }
+}
+
 struct ScoreRows {
     static constexpr Metric kMetric = Metric::L2;
-    using Query = SlotQuery<kMetric, kSteps>;
-    static constexpr int kPairs = ScoreRowsShape<kSteps>::kPairs;
     static constexpr int kWords = 4; // of a lane, read together
-    static constexpr int kMoved = ScoreRowsShape<kSteps>::kMoved;
 
     const ScoreSlotsParams& params;
     RowSlots& slots; // of this lane's row
 
     /// Rows first .. first + 3, all lanes of the warp. Returns the number of
-    /// distances of the lane's row.
+    /// distances of the lane's row. distances: of this row, or of row 0 where
+    /// there is none; RowByDefinition or RowByProducts.
+    template <class Distances>
     __device__ __forceinline__ uint32_t
-    run(uint32_t first, RowSlots* ofWarp) const {
+    run(uint32_t first, RowSlots* ofWarp, Distances& distances) const {
         const CertifiedParams& search = params.passed.search;
         const uint32_t lane = threadIdx.x % kPairLanes;
         const uint32_t row = first + threadIdx.x % kWarpSize / kPairLanes;
         const bool isThere = row < search.rows;
-        const uint32_t here = isThere ? row : 0;
-        const Query query(search.queries + int64_t(here) * search.d, search.d);
         // Of a row with more than fit, the best so far and some more.
         uint32_t begin = 0;
         uint32_t end = SortRows::kMost;
@@ -69,13 +77,13 @@ struct ScoreRows {
         uint32_t passed = 0;
         bool hasAll = true;
         for (;;) {
-            passed = list(here, isThere, begin, end, from);
+            passed = list(isThere ? row : 0, isThere, begin, end, from);
             // A row that is too full is searched again.
             hasAll = passed <= uint32_t(search.numCandidates);
             const uint32_t listed = hasAll ? passed : 0;
             const uint32_t fill = from + min(end, listed) - min(begin, listed);
             __syncwarp();
-            score(query, from, fill);
+            distances.score(slots, from, fill);
             const bool isLast = !__any_sync(kFullWarp, listed > end);
             if (begin == 0 || hasNearer(from, fill)) {
                 sort(fill, begin == 0 && isLast);
@@ -171,60 +179,6 @@ struct ScoreRows {
         return before;
     }
 
-    /// Vectors of slots from .. end - 1 to entries.
-    __device__ __forceinline__ void score(
-            const Query& query,
-            uint32_t from,
-            uint32_t end) const {
-        scoreBy<kMoved>(query, from, end);
-        if (kMoved == 0) {
-            return;
-        }
-        const uint32_t infinite = orderedKey(__builtin_huge_valf());
-        bool isFar = false;
-        for (uint32_t at = from + threadIdx.x % kPairLanes; at < end;
-             at += kPairLanes) {
-            isFar |= entryKey(slots.entries[at]) >= infinite;
-        }
-        if (__any_sync(kFullWarp, isFar)) {
-            scoreBy<0>(query, from, end);
-        }
-    }
-
-    /// Slots may have entries already. kMoved: SlotQuery.cuh.
-    template <int kOfFour>
-    __device__ __forceinline__ void scoreBy(
-            const Query& query,
-            uint32_t at,
-            uint32_t end) const {
-        const uint32_t lane = threadIdx.x % kPairLanes;
-        const float4* const vectors = params.slotRows + lane;
-        for (; __any_sync(kFullWarp, at < end); at += kPairs) {
-            uint32_t its[kPairs];
-            bool isMine[kPairs];
-            const float4* from[kPairs];
-            double exact[kPairs];
-#pragma unroll
-            for (int p = 0; p < kPairs; ++p) {
-                // Of no number: it stays that, and has no vector.
-                isMine[p] = at + p < end && slots.entries[at + p] != kNoEntry;
-                its[p] = isMine[p] ? entryColumn(slots.entries[at + p]) : 0;
-                from[p] = vectors + size_t(its[p]) * Query::kRowPacks;
-            }
-            query.template distancesByMoves<kOfFour>(
-                    from, params.passed.search.power, exact);
-            __syncwarp(); // all have read the slots
-#pragma unroll
-            for (int p = 0; p < kPairs; ++p) {
-                if (lane == 0 && isMine[p]) {
-                    slots.entries[at + p] =
-                            distanceEntry<kMetric>(exact[p], its[p]);
-                }
-            }
-            __syncwarp();
-        }
-    }
-
     /// Whether a row of the warp has an entry from a slot on that is among its
     /// nearest; those before are in order.
     __device__ __forceinline__ bool hasNearer(uint32_t from, uint32_t fill)
@@ -281,13 +235,27 @@ __global__ __launch_bounds__(
     waitForPrevious();
     const CertifiedParams& search = params.passed.search;
     const uint32_t warp = threadIdx.x / kWarpSize;
-    const ScoreRows<kSteps> score{
-            params, slots[warp][threadIdx.x % kWarpSize / kPairLanes]};
+    const uint32_t ofWarp = threadIdx.x % kWarpSize / kPairLanes;
+    const ScoreRows score{params, slots[warp][ofWarp]};
     const uint32_t step = gridDim.x * kWarps * kRows;
     uint32_t scored = 0;
+    uint32_t far = 0; // sets of rows that products are not asked about
     for (uint32_t row = (blockIdx.x * kWarps + warp) * kRows; row < search.rows;
          row += step) {
-        scored += score.run(row, slots[warp]);
+        prefetchQueries(search, row + step);
+        const uint32_t here = row + ofWarp < search.rows ? row + ofWarp : 0;
+        if (far == 0) {
+            typename ScoreRowsShape<kSteps>::ByProducts products(params, here);
+            if (!products.isFar()) {
+                scored += score.run(row, slots[warp], products);
+                far = products.toldLittle() ? kFarSets : 0;
+                continue;
+            }
+            far = kFarSets;
+        }
+        --far;
+        typename ScoreRowsShape<kSteps>::ByDefinition definition(params, here);
+        scored += score.run(row, slots[warp], definition);
     }
     if (search.numRescored) {
         scored = threadIdx.x % kPairLanes == 0 ? scored : 0;
@@ -304,6 +272,11 @@ void launch(
         const DeviceTraits& device,
         cudaStream_t stream) {
     constexpr uint32_t kOfBlock = kWarps * kRows;
+    // Vectors are read from there, and what the block is charged comes on top.
+    constexpr size_t kShared = sizeof(RowSlots) * kOfBlock + 1024;
+    preferL1(
+            reinterpret_cast<const void*>(&scoreRowsKernel<kSteps>),
+            ScoreRowsShape<kSteps>::kBlocks * kShared);
     launchAfterPrevious(
             scoreRowsKernel<kSteps>,
             std::min(

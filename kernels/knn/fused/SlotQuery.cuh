@@ -2,6 +2,7 @@
 #pragma once
 
 #include "kernels/knn/certified/JoinSlots.cuh"
+#include "kernels/knn/fused/MovedFloat.cuh"
 #include "kernels/knn/fused/SlotRows.h"
 
 namespace faiss_bits {
@@ -50,15 +51,6 @@ class SlotQuery {
     }
 
    private:
-    /// x 2^-896 of a finite x: both exponents have the same bits, and float64
-    /// has room for those below the range too.
-    __device__ __forceinline__ static double moved(float x) {
-        const int bits = __float_as_int(x);
-        return __hiloint2double(
-                int(uint32_t(bits >> 3) & 0x8fffffffu),
-                int(uint32_t(bits) << 29));
-    }
-
     template <int kPairs, int kMoved>
     __device__ __forceinline__ void sum(
             const float4* const (&rows)[kPairs],
@@ -88,7 +80,8 @@ class SlotQuery {
                     if constexpr (kMetric == Metric::L2 && kMoved > 0) {
                         if (i < kMoved) {
                             // x - q, rounded once.
-                            const double t = __fma_rn(moved(x), 0x1p896, -q);
+                            const double t = __fma_rn(
+                                    movedFloat(x), 1 / kOfMovedFloat, -q);
                             sums[p][0] = __dadd_rn(sums[p][0], __dmul_rn(t, t));
                             continue;
                         }

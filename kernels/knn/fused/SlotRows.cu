@@ -4,6 +4,7 @@
 
 #include "kernels/common/CudaCheck.h"
 #include "kernels/common/DependentLaunch.h"
+#include "kernels/device/Bitonic.cuh"
 #include "kernels/knn/certified/CanonicalPair.cuh"
 
 namespace faiss_bits {
@@ -11,6 +12,7 @@ namespace faiss_bits {
 namespace {
 
 constexpr int kCopyThreads = 256;
+static_assert(kMostSlotSteps * kPairLanes <= kWarpSize); // of a row
 
 template <class T>
 __global__ __launch_bounds__(kCopyThreads) void slotRowsKernel(
@@ -22,9 +24,12 @@ __global__ __launch_bounds__(kCopyThreads) void slotRowsKernel(
         int rowPacks,
         float4* rows) {
     waitForPrevious();
-    for (int64_t i = int64_t(blockIdx.x) * kCopyThreads + threadIdx.x;
-         i < packs;
+    double* const squares = reinterpret_cast<double*>(rows + packs);
+    // Whole warps go on: their lanes add up a row's squares.
+    const int64_t end = (packs + kWarpSize - 1) / kWarpSize * kWarpSize;
+    for (int64_t i = int64_t(blockIdx.x) * kCopyThreads + threadIdx.x; i < end;
          i += int64_t(gridDim.x) * kCopyThreads) {
+        const bool isThere = i < packs;
         const int64_t row = i / rowPacks;
         const int at = int(i - row * rowPacks);
         const int first = at / kPairLanes * kSlotStep + at % kPairLanes;
@@ -32,11 +37,24 @@ __global__ __launch_bounds__(kCopyThreads) void slotRowsKernel(
 #pragma unroll
         for (int j = 0; j < 4; ++j) {
             const int c = first + j * kPairLanes;
-            pack[j] = c < d
+            pack[j] = isThere && c < d
                     ? toFloat(vectors[row * rowStride + c * columnStride])
                     : 0.0f;
         }
-        rows[i] = make_float4(pack[0], pack[1], pack[2], pack[3]);
+        double square = 0;
+#pragma unroll
+        for (int j = 0; j < 4; ++j) {
+            square = __fma_rn(double(pack[j]), double(pack[j]), square);
+        }
+        for (int lanes = rowPacks / 2; lanes >= 1; lanes /= 2) {
+            square += __shfl_xor_sync(kFullWarp, square, lanes);
+        }
+        if (isThere) {
+            rows[i] = make_float4(pack[0], pack[1], pack[2], pack[3]);
+            if (at == 0) {
+                squares[row] = square;
+            }
+        }
     }
 }
 

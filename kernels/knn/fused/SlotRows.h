@@ -26,8 +26,13 @@ constexpr size_t slotRowsSize(int64_t n, int d) {
     return size_t(n) * slotSteps(d) * kSlotStep;
 }
 
-/// Enqueues the copy: rows [slotRowsSize(n, d)], in float32, which all types of
-/// vectors fit.
+/// The same with the squares of the norms, which lie behind the rows.
+constexpr size_t slotCopySize(int64_t n, int d) {
+    return slotRowsSize(n, d) + size_t(n) * (sizeof(double) / sizeof(float));
+}
+
+/// Enqueues the copy: rows [slotCopySize(n, d)], in float32, which all types of
+/// vectors fit, and the squares in float64, of some error (PairEstimate.cuh).
 ///
 /// Cost  a read of the vectors and a write of 128 to 512 bytes for each
 void launchSlotRows(

@@ -13,6 +13,7 @@ namespace faiss_bits {
 namespace {
 
 constexpr int kThreads = 256;
+constexpr uint32_t kOfQuery = 8; // lanes, where queries are many
 
 struct StripsAndWords : StripLimitParams {
     PassedWords words;
@@ -20,6 +21,32 @@ struct StripsAndWords : StripLimitParams {
     /// each has one.
     uint32_t overfull = 0;
 };
+
+constexpr uint32_t kNone = ~0u;
+constexpr long long kInfinite = 0x7ff0000000000000ll;
+
+/// The key of a row's limit, from that of some rank.
+template <Metric kMetric>
+__device__ __forceinline__ double keyOfLimit(
+        const StripLimitParams& params,
+        uint32_t row,
+        const RowBound<kMetric>& bound,
+        uint32_t ranked) {
+    double key = double(keyValue(ranked));
+    if (kMetric != Metric::InnerProduct) {
+        key = fmax(key + double(params.search.queryNorms[row]), 0.0);
+    }
+    if (kMetric == Metric::Cosine) {
+        key = 0.5 * key - 1;
+    }
+    constexpr double kOfFloat16 = 0x1p-8;
+    key += roundingError(bound, params.search.d, key, kOfFloat16) -
+            bound.centerProduct.value;
+    // Hardly more than k pass, so these roundings count: of canonical
+    // distances to float32, and of `complete` down to it.
+    constexpr double kOfFloat32 = 0x1p-22;
+    return key + fabs(key) * kOfFloat32;
+}
 
 /// Of the keys that lanes hold, in order: the rank'th, or a later one where
 /// equal ones are beside it. They are at least `least` and at most `most`, and
@@ -87,11 +114,111 @@ byteCost(uint32_t within, uint32_t withinBytes, uint32_t strips, int room) {
                       vectors(withinBytes) - vectors(min(within, withinBytes)));
 }
 
+/// The same of keys that eight lanes have, four queries of a warp, which needs
+/// not have `rank` of them: most is 0 then.
+template <int kItems>
+__device__ __forceinline__ uint32_t rankedOfEight(
+        const uint32_t (&keys)[kItems],
+        uint32_t rank,
+        uint32_t least,
+        uint32_t most) {
+    least = min(least, most);
+    while (__any_sync(kFullWarp, least < most)) {
+        const uint32_t middle = least + (most - least) / 2;
+        uint32_t count = 0;
+#pragma unroll
+        for (int i = 0; i < kItems; ++i) {
+            count += keys[i] <= middle;
+        }
+#pragma unroll
+        for (int lanes = kOfQuery / 2; lanes >= 1; lanes /= 2) {
+            count += __shfl_xor_sync(kFullWarp, count, lanes);
+        }
+        if (least < most) {
+            least = count < rank ? middle + 1 : count == rank ? middle : least;
+            most = count < rank ? most : middle;
+        }
+    }
+    uint32_t ranked = 0;
+#pragma unroll
+    for (int i = 0; i < kItems; ++i) {
+        ranked = keys[i] <= most ? max(ranked, keys[i]) : ranked;
+    }
+#pragma unroll
+    for (int lanes = kOfQuery / 2; lanes >= 1; lanes /= 2) {
+        ranked = max(ranked, __shfl_xor_sync(kFullWarp, ranked, lanes));
+    }
+    return ranked;
+}
+
+/// Eight lanes a query, so that a warp makes four limits in the instructions of
+/// one, which are most of a query's. As stripLimitsKernel where nothing is left
+/// out. kPacks: of four keys, of a lane.
+template <Metric kMetric, int kPacks>
+__global__ __launch_bounds__(kThreads) void stripLimitsOfManyKernel(
+        const __grid_constant__ StripsAndWords params) {
+    allowNext();
+    waitForPrevious();
+    const uint32_t lane = threadIdx.x % kOfQuery;
+    const uint32_t row = (blockIdx.x * kThreads + threadIdx.x) / kOfQuery;
+    const bool isThere = row < params.search.rows;
+    const uint32_t here = isThere ? row : 0;
+    const uint32_t words = isThere ? params.words.perRow : 0;
+    for (uint32_t w = lane; w < words; w += kOfQuery) {
+        params.words.bits[size_t(row) * words + w] = 0;
+    }
+    const auto* values = reinterpret_cast<const float4*>(
+            params.keys + size_t(here) * params.strips);
+    constexpr float kNoKey = __builtin_huge_valf();
+    float4 packs[kPacks]; // all on their way together
+#pragma unroll
+    for (int p = 0; p < kPacks; ++p) {
+        const uint32_t at = p * kOfQuery + lane;
+        packs[p] = {kNoKey, kNoKey, kNoKey, kNoKey};
+        if (4 * at < params.strips) {
+            packs[p] = values[at];
+        }
+    }
+    const RowBound<kMetric> bound = imageBound<kMetric>(params.search, here);
+    uint32_t keys[4 * kPacks];
+    uint32_t least = kNone;
+    uint32_t most = 0;
+    uint32_t count = 0;
+#pragma unroll
+    for (int p = 0; p < kPacks; ++p) {
+        const float its[4] = {packs[p].x, packs[p].y, packs[p].z, packs[p].w};
+#pragma unroll
+        for (int j = 0; j < 4; ++j) {
+            // Minus infinity: of what is no number.
+            const bool isKey = fabsf(its[j]) < kNoKey;
+            const uint32_t key = isKey ? orderedKey(its[j]) : kNone;
+            keys[4 * p + j] = key;
+            least = min(least, key);
+            most = isKey ? max(most, key) : most;
+            count += isKey;
+        }
+    }
+#pragma unroll
+    for (int lanes = kOfQuery / 2; lanes >= 1; lanes /= 2) {
+        least = min(least, __shfl_xor_sync(kFullWarp, least, lanes));
+        most = max(most, __shfl_xor_sync(kFullWarp, most, lanes));
+        count += __shfl_xor_sync(kFullWarp, count, lanes);
+    }
+    const bool hasRank = count >= params.rank;
+    const uint32_t ranked = rankedOfEight(
+            keys, params.rank, hasRank ? least : 0, hasRank ? most : 0);
+    if (isThere && lane == 0) {
+        const double key = hasRank
+                ? keyOfLimit<kMetric>(params, row, bound, ranked)
+                : __longlong_as_double(kInfinite);
+        writeLimit(params, row, key, bound);
+    }
+}
+
 /// A warp a query, with its keys in registers. kLeaves: overfull is read.
 template <Metric kMetric, int kItems, bool kLeaves>
 __global__ __launch_bounds__(kThreads) void stripLimitsKernel(
         const __grid_constant__ StripsAndWords params) {
-    constexpr uint32_t kNone = ~0u;
     allowNext();
     waitForPrevious();
     const uint32_t lane = threadIdx.x % kWarpSize;
@@ -120,25 +247,13 @@ __global__ __launch_bounds__(kThreads) void stripLimitsKernel(
         count += isKey;
     }
     count = __reduce_add_sync(kFullWarp, count);
-    double key = __longlong_as_double(0x7ff0000000000000ll);
     const RowBound<kMetric> bound = imageBound<kMetric>(params.search, row);
+    double key = __longlong_as_double(kInfinite);
     if (count >= params.rank) {
         least = __reduce_min_sync(kFullWarp, least);
         most = __reduce_max_sync(kFullWarp, most);
-        key = double(keyValue(rankedOf(keys, params.rank, least, most)));
-        if (kMetric != Metric::InnerProduct) {
-            key = fmax(key + double(params.search.queryNorms[row]), 0.0);
-        }
-        if (kMetric == Metric::Cosine) {
-            key = 0.5 * key - 1;
-        }
-        constexpr double kOfFloat16 = 0x1p-8;
-        key += roundingError(bound, params.search.d, key, kOfFloat16) -
-                bound.centerProduct.value;
-        // Hardly more than k pass, so these roundings count: of canonical
-        // distances to float32, and of `complete` down to it.
-        constexpr double kOfFloat32 = 0x1p-22;
-        key += fabs(key) * kOfFloat32;
+        key = keyOfLimit<kMetric>(
+                params, row, bound, rankedOf(keys, params.rank, least, most));
     }
     float limit = 0;
     if (lane == 0) {
@@ -204,8 +319,28 @@ auto kernelFor(uint32_t strips) {
                              : stripLimitsKernel<kMetric, 64, kLeaves>;
 }
 
+/// Whether eight lanes a query take less: warps enough for the GPU, rows of
+/// whole packs, and keys that registers hold.
+bool areMany(const StripsAndWords& params) {
+    constexpr uint32_t kMany = 16384;
+    constexpr uint32_t kMost = 256;
+    return params.overfull == 0 && params.search.rows >= kMany &&
+            params.strips % 4 == 0 && params.strips <= kMost;
+}
+
 template <Metric kMetric>
 void launch(const StripsAndWords& params, cudaStream_t stream) {
+    if (areMany(params)) {
+        constexpr unsigned kQueries = kThreads / kOfQuery;
+        return launchAfterPrevious(
+                params.strips <= 128 ? stripLimitsOfManyKernel<kMetric, 4>
+                                     : stripLimitsOfManyKernel<kMetric, 8>,
+                (params.search.rows + kQueries - 1) / kQueries,
+                kThreads,
+                0,
+                stream,
+                params);
+    }
     const auto kernel = params.overfull > 0
             ? kernelFor<kMetric, true>(params.strips)
             : kernelFor<kMetric, false>(params.strips);

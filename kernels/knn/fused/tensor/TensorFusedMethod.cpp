@@ -328,6 +328,22 @@ class TensorFusedScan : public FusedScan {
     ByteSearch bytes_; // of the queries that enter() had
 };
 
+/// Short cosines of few queries take less time component by component, and so
+/// does the nearest of few vectors. Range searches, whose own images are in
+/// order, were not measured.
+bool takesCosine(const FlatKnnProblem& p) {
+    constexpr int kShort = 16;
+    constexpr idx_t kFew = 512;
+    constexpr idx_t kFewVectors = 8192;
+    constexpr double kFewPairs = 0x1p25;
+    const idx_t queries = batchOf(p);
+    return p.d > kShort ||
+            (queries > kFew && !p.imageInOrder &&
+             (p.k > 1 ||
+              (p.numVectors >= kFewVectors &&
+               double(queries) * double(p.numVectors) > kFewPairs)));
+}
+
 bool takes(const FlatKnnProblem& p) {
     return canUseSearchImage(p) && searchImageHelps(p) &&
             (batchOf(p) > kFewQueries || p.searchImage);
@@ -361,10 +377,8 @@ bool takesBytes(const FlatKnnProblem& p) {
 }
 
 bool canUseSearchImage(const FlatKnnProblem& p) {
-    // Short cosines take less time component by component.
-    constexpr int kLeastCosineDims = 17;
     return (p.metric == Metric::L2 || p.metric == Metric::InnerProduct ||
-            (p.metric == Metric::Cosine && p.d >= kLeastCosineDims)) &&
+            (p.metric == Metric::Cosine && takesCosine(p))) &&
             p.vectorsRowMajor &&
             hasTensorScan(TensorScanKernel::Auto, p.device);
 }
