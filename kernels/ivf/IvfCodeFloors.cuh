@@ -5,7 +5,8 @@
 /// A warp has 32 vectors, a lane every fourth component of four of them, whose
 /// codes are one word. A code gets into the middle of a float's mantissa by one
 /// instruction, and start, centroid and query are one number that is made for
-/// each list, so that a component costs three instructions.
+/// each list, so that a component costs three instructions. The codes of a warp
+/// come through shared memory, some steps ahead, whatever list they are of.
 ///
 /// Bound by: the reading of the lists and instructions: 528,000 vectors of 128
 /// dimensions take 15 us and 9.
@@ -33,7 +34,7 @@ struct IvfCodeFloors {
     static constexpr int kOfFour = kIvfFloorVectors;
     static constexpr int kFours = kListGroup / kOfFour;  // of a group
     static constexpr int kTogether = kWarpSize / kFours; // components of a load
-    static constexpr int kAhead = 16;                    // loads on their way
+    static constexpr int kAhead = 16;                    // words of a step
     static constexpr int kStep = kAhead * kTogether;
 
     /// Components of a table: whole steps.
@@ -41,12 +42,18 @@ struct IvfCodeFloors {
         return (d + kStep - 1) / kStep * kStep;
     }
 
+    /// What a warp has on its way: steps of the codes of its groups.
+    static constexpr int kStages = 3;
+    static constexpr int kStageBytes = kStep * int(kListGroup);
+    using Stages = uint32_t[kStages][kStageBytes / sizeof(uint32_t)];
+
     const Lists::Tables& lists;
     const IvfDirectParams& params;
-    const float* query; // as the next two, in shared memory
+    const float* query; // as the next four, in shared memory
     const float* starts;
     const float* steps;
-    float2* table; // [padded(d)], of this warp: a factor and a term
+    float2* table;  // [padded(d)], of this warp: a factor and a term
+    Stages& stages; // of this warp
     uint32_t row;
 
     /// Of 32s of columns of the row the part of block blockIdx.x.
@@ -54,97 +61,112 @@ struct IvfCodeFloors {
         const uint64_t total = lists.first[params.search.nprobe];
         const uint32_t begin = uint32_t(total * blockIdx.x / gridDim.x);
         const uint32_t end = uint32_t(total * (blockIdx.x + 1) / gridDim.x);
-        uint32_t probe = 0;
-        uint32_t ofTable = ~0u; // probe
-        float base = 0;
-        for (uint32_t at = begin + threadIdx.x / kWarpSize; at < end;
-             at += kWarps) {
-            while (at >= lists.first[probe + 1]) {
-                ++probe;
-            }
-            runGroup(at, probe, ofTable, base);
+        Place ahead = {begin + threadIdx.x / kWarpSize, 0, 0, 0, 0};
+        enter(ahead, end);
+        Place place = ahead;
+        int stage = 0;
+        for (int s = 0; s < kStages - 1; ++s) {
+            copy(ahead, end, s);
         }
+        uint32_t ofTable = ~0u; // probe
+        float base = 0;         // what all keys of the table's list have
+        while (place.at < end) {
+            if (place.selected != 0 && ofTable != place.probe) {
+                __syncwarp(); // all have left the table
+                base = makeTable(lists.numbers[place.probe]);
+                ofTable = place.probe;
+            }
+            float sums[kOfFour] = {};
+            for (int c = 0; c < params.search.d; c += kStep) {
+                asm volatile("cp.async.wait_group %0;" ::"n"(kStages - 2)
+                             : "memory");
+                __syncwarp(); // and all have left the stage before
+                copy(ahead, end, stage == 0 ? kStages - 1 : stage - 1);
+                if (place.selected != 0) { // else nothing is there
+                    add(stages[stage], c, sums);
+                }
+                stage = stage == kStages - 1 ? 0 : stage + 1;
+            }
+            keep(place, sums, base);
+            place.at += kWarps;
+            enter(place, end);
+        }
+        asm volatile("cp.async.wait_all;" ::: "memory");
     }
 
    private:
-    /// 32 columns of a probe; base: what all keys of the table's list have.
-    __device__ __forceinline__ void runGroup(
-            uint32_t at,
-            uint32_t probe,
-            uint32_t& ofTable,
-            float& base) const {
-        const IvfParams& search = params.search;
-        const uint32_t lane = threadIdx.x % kWarpSize;
-        const uint32_t group = at - lists.first[probe];
-        const uint32_t length = lists.lengths[probe];
-        const uint32_t list = lists.numbers[probe];
-        const uint32_t there = length - group * kListGroup;
-        const uint32_t selected =
-                IvfGroupWords::ofWarp(search.lists, list, group, length) &
+    /// Of a warp: 32 columns of a probe, and a component of these.
+    struct Place {
+        uint32_t at; // of the row, in 32s
+        uint32_t probe;
+        uint32_t selected; // of those that are there
+        uint32_t group;    // of the list
+        int component;
+    };
+
+    /// The columns of place.at, at or behind those of the probe so far.
+    __device__ __forceinline__ void enter(Place& place, uint32_t end) const {
+        if (place.at >= end) {
+            return;
+        }
+        while (place.at >= lists.first[place.probe + 1]) {
+            ++place.probe;
+        }
+        const uint32_t length = lists.lengths[place.probe];
+        place.group = place.at - lists.first[place.probe];
+        const uint32_t there = length - place.group * kListGroup;
+        place.selected = IvfGroupWords::ofWarp(
+                                 params.search.lists,
+                                 lists.numbers[place.probe],
+                                 place.group,
+                                 length) &
                 (there < kListGroup ? (1u << there) - 1 : ~0u);
-        float least = NAN;
-        if (selected != 0) { // else nothing is read
-            const auto* from =
-                    static_cast<const uint8_t*>(lists.vectors[probe]) +
-                    int64_t(group) * search.d * kListGroup + lane * kOfFour;
-            uint32_t words[kAhead];
-            load(from, 0, words);
-            if (ofTable != probe) {
-                __syncwarp(); // all have left the table
-                base = makeTable(list);
-                ofTable = probe;
-                __syncwarp();
-            }
-            float sums[kOfFour] = {};
-            for (int begin = 0; begin < search.d; begin += kStep) {
-                uint32_t next[kAhead];
-                load(from, begin + kStep, next);
-                add(words, begin, sums);
-#pragma unroll
-                for (int i = 0; i < kAhead; ++i) {
-                    words[i] = next[i];
-                }
-            }
-            least = leastOf(sums, base, selected >> lane % kFours * kOfFour);
-        }
-        if (lane < kFours) {
-            search.distances
-                    [int64_t(row) * (search.stride / kOfFour) + at * kFours +
-                     lane] = least;
-        }
-        uint32_t key = least >= -INFINITY ? orderedKey(least) : kNanKey;
-        key = __reduce_min_sync(kFullWarp, key);
-        if (lane == 0) {
-            params.least[int64_t(row) * (search.stride / kListGroup) + at] =
-                    key;
-        }
     }
 
-    /// Words of components begin + i kTogether and on.
-    __device__ __forceinline__ void load(
-            const uint8_t* from,
-            int begin,
-            uint32_t (&words)[kAhead]) const {
+    /// Begins to copy a step's codes, and goes to the next step.
+    __device__ __forceinline__ void copy(Place& place, uint32_t end, int stage)
+            const {
+        constexpr int kChunk = 16; // bytes
         const int d = params.search.d;
-        from += begin * int(kListGroup);
-        // The same of all groups of a list.
-        const bool isWord =
-                reinterpret_cast<uintptr_t>(from) % sizeof(uint32_t) == 0;
+        if (place.at < end) {
+            if (place.selected != 0) {
+                const int bytes =
+                        min(kStep, d - place.component) * int(kListGroup);
+                const auto* from = static_cast<const uint8_t*>(
+                                           lists.vectors[place.probe]) +
+                        (int64_t(place.group) * d + place.component) *
+                                kListGroup;
+                auto* to = reinterpret_cast<uint8_t*>(stages[stage]);
+                const int first = int(threadIdx.x % kWarpSize) * kChunk;
+                // The same of all groups of a list.
+                if (reinterpret_cast<uintptr_t>(from) % kChunk == 0) {
+                    const auto shared = uint32_t(__cvta_generic_to_shared(to));
 #pragma unroll
-        for (int i = 0; i < kAhead; ++i) {
-            const uint8_t* at = from + i * kWarpSize * kOfFour;
-            words[i] = 0;
-            if (begin + i * kTogether < d) { // d is a multiple of kTogether
-                if (isWord) {
-                    words[i] = __ldg(reinterpret_cast<const uint32_t*>(at));
+                    for (int b = first; b < kStageBytes;
+                         b += kWarpSize * kChunk) {
+                        if (b < bytes) {
+                            asm volatile(
+                                    "cp.async.cg.shared.global [%0], [%1], "
+                                    "16;" ::"r"(shared + b),
+                                    "l"(from + b)
+                                    : "memory");
+                        }
+                    }
                 } else {
-#pragma unroll
-                    for (int b = 0; b < kOfFour; ++b) {
-                        words[i] |= uint32_t(at[b]) << 8 * b;
+                    for (int b = int(threadIdx.x % kWarpSize); b < bytes;
+                         b += kWarpSize) {
+                        to[b] = from[b];
                     }
                 }
             }
+            place.component += kStep;
+            if (place.component >= d) {
+                place.component = 0;
+                place.at += kWarps;
+                enter(place, end);
+            }
         }
+        asm volatile("cp.async.commit_group;" ::: "memory");
     }
 
     /// Of this list, zeros behind the last component, which no sum notices.
@@ -177,21 +199,47 @@ struct IvfCodeFloors {
         return base;
     }
 
+    /// A step's components. Behind the last one entries are zeros, whatever the
+    /// codes.
     __device__ __forceinline__ void add(
-            const uint32_t (&words)[kAhead],
+            const uint32_t* codes,
             int begin,
             float (&sums)[kOfFour]) const {
-        const float2* entries =
-                table + begin + threadIdx.x % kWarpSize / kFours;
+        const uint32_t lane = threadIdx.x % kWarpSize;
+        const float2* entries = table + begin + lane / kFours;
 #pragma unroll
         for (int i = 0; i < kAhead; ++i) {
             const float2 entry = entries[i * kTogether];
+            const uint32_t word = codes[i * kWarpSize + lane];
 #pragma unroll
             for (int v = 0; v < kOfFour; ++v) {
                 const float code = __uint_as_float(__byte_perm(
-                        words[i], ivf_code::kCodeBits, 0x7404 | v << 4));
+                        word, ivf_code::kCodeBits, 0x7404 | v << 4));
                 ivf_code::add<kMetric>(sums[v], code, entry.x, entry.y);
             }
+        }
+    }
+
+    /// Of the columns of a place.
+    __device__ __forceinline__ void keep(
+            const Place& place,
+            const float (&sums)[kOfFour],
+            float base) const {
+        const IvfParams& search = params.search;
+        const uint32_t lane = threadIdx.x % kWarpSize;
+        const float least =
+                leastOf(sums, base, place.selected >> lane % kFours * kOfFour);
+        if (lane < kFours) {
+            search.distances
+                    [int64_t(row) * (search.stride / kOfFour) +
+                     place.at * kFours + lane] = least;
+        }
+        uint32_t key = least >= -INFINITY ? orderedKey(least) : kNanKey;
+        key = __reduce_min_sync(kFullWarp, key);
+        if (lane == 0) {
+            params
+                    .least[int64_t(row) * (search.stride / kListGroup) +
+                           place.at] = key;
         }
     }
 
@@ -245,7 +293,8 @@ __global__ __launch_bounds__(
     auto* query = reinterpret_cast<float*>(tables + Scan::kWarps * padded);
     float* starts = query + padded;
     float* steps = starts + padded;
-    const IvfDirectLists::Tables lists(steps + padded, search.nprobe);
+    auto* stages = reinterpret_cast<typename Scan::Stages*>(steps + padded);
+    const IvfDirectLists::Tables lists(stages + Scan::kWarps, search.nprobe);
     // What was there before the kernel of the centroids can be read while that
     // runs.
     if (!params.centroids) {
@@ -275,6 +324,7 @@ __global__ __launch_bounds__(
          starts,
          steps,
          tables + threadIdx.x / kWarpSize * padded,
+         stages[threadIdx.x / kWarpSize],
          row}
             .run();
 }
@@ -289,6 +339,7 @@ void launchIvfCodeFloors(
     const size_t padded = size_t(Scan::padded(params.search.d));
     const size_t bytes =
             padded * (Scan::kWarps * sizeof(float2) + 3 * sizeof(float)) +
+            Scan::kWarps * sizeof(typename Scan::Stages) +
             IvfDirectLists::Tables::bytes(params.search.nprobe);
     const uint32_t rows = params.search.rows;
     const uint32_t most = uint32_t(multiprocessors) * Scan::kBlocks;

@@ -91,7 +91,7 @@ constexpr int kH100Multiprocessors = 132;
 // bits by estimates in float32 (IvfCodeFloors.cuh), to begin, and a component.
 constexpr double kAloneSpeed = 3.2e12;
 constexpr double kCodeFloorsTime = 4e-6;
-constexpr double kFloorCodeTime = 0.42e-12;
+constexpr double kFloorCodeTime = 0.32e-12;
 // Product codes with the codebook in shared memory (IvfBookScan.cuh): a
 // component, and a look-up beside that. By tables (IvfBookTables.cuh): to
 // begin, and that for a part, whose rows the finish looks up; a pair, and an

@@ -22,10 +22,9 @@ constexpr int kThreads = 512;
 constexpr int kOfFour = kIvfFloorVectors; // vectors of an estimate
 constexpr int kRoom = 16 * kMostFloorK;   // for candidates
 
-template <Metric kMetric, class Vectors>
+template <Metric kMetric, ListCoding kCoding>
 struct IvfFloorsFinish {
     using Finish = DirectFinish<kThreads, kRoom>;
-    using Sums = IvfDirectSums<kMetric, Vectors::kCoding>;
     using Terms = canonical::Terms<kMetric>;
     static constexpr uint32_t kMostFours = kRoom / kOfFour;
     static constexpr uint32_t kEvery = kNanKey - 1; // key
@@ -35,6 +34,7 @@ struct IvfFloorsFinish {
     struct SharedStorage {
         typename Finish::SharedStorage finish;
         double query[kMostPadded];
+        float2 steps[kMostFloorDims]; // of scalar codes: a step and a start
         uint32_t numFours;
         uint32_t numLimiting; // groups that were found and set a limit
     };
@@ -51,6 +51,12 @@ struct IvfFloorsFinish {
                 params.search.queries + int64_t(row) * params.search.d;
         for (int c = threadIdx.x; c < kMostPadded; c += kThreads) {
             shared.query[c] = c < params.search.d ? double(from[c]) : 0.0;
+        }
+        if constexpr (kIsScalar<kCoding>) {
+            for (int c = threadIdx.x; c < params.search.d; c += kThreads) {
+                shared.steps[c] = {
+                        params.search.steps[c], params.search.starts[c]};
+            }
         }
         const uint32_t limit = findGroups(total, k);
         if (shared.finish.numGroups <= kRoom) {
@@ -180,41 +186,97 @@ struct IvfFloorsFinish {
 
     struct Scored {
         uint32_t key;
-        uint32_t list;
-        uint32_t vector;
+        int64_t id; // in the first lane, where it is wanted
     };
 
+    /// A slot's sum of a vector of codes as the scans take them: rows of bytes,
+    /// of parts of a power of two; or interleaved. All codes come in one wait,
+    /// and with them centroids, and rows of the codebook in another.
+    __device__ __forceinline__ double slotOf(uint32_t list, uint32_t vector)
+            const {
+        constexpr bool kIsProduct = kCoding == ListCoding::Product;
+        constexpr int kAhead = 16;
+        constexpr int kStep = kAhead * kPairLanes;
+        const IvfParams& search = params.search;
+        const ListDecoding& decoding = search.lists.decoding;
+        const int lane = int(threadIdx.x % kPairLanes);
+        const int d = search.d;
+        const int logDims = kIsProduct ? 31 - __clz(d / decoding.numParts) : 0;
+        const auto* codes =
+                static_cast<const uint8_t*>(search.lists.vectors[list]);
+        codes += kIsProduct ? int64_t(vector) * decoding.numParts
+                            : int64_t(vector / kListGroup) * d * kListGroup +
+                        vector % kListGroup;
+        const float* centroid = decoding.centroids
+                ? decoding.centroids + int64_t(list) * d
+                : nullptr;
+        double sums[1] = {};
+#pragma unroll 1
+        for (int begin = lane; begin < d; begin += kStep) {
+            uint32_t some[kAhead];
+            float centers[kAhead];
+            float xs[kAhead];
+#pragma unroll
+            for (int i = 0; i < kAhead; ++i) {
+                const int c = begin + i * kPairLanes;
+                const int at = kIsProduct ? c >> logDims : c * int(kListGroup);
+                some[i] = c < d ? __ldg(codes + at) : 0;
+                centers[i] = c < d && centroid ? __ldg(centroid + c) : 0.0f;
+            }
+#pragma unroll
+            for (int i = 0; i < kAhead; ++i) {
+                const int c = begin + i * kPairLanes;
+                xs[i] = 0;
+                if (c < d) {
+                    if constexpr (kIsProduct) {
+                        const int row = (c >> logDims) * kIvfCodebookRows +
+                                int(some[i]);
+                        xs[i] =
+                                __ldg(decoding.codebook + (row << logDims) +
+                                      (c & ((1 << logDims) - 1)));
+                    } else {
+                        const float2 step = shared.steps[c];
+                        xs[i] = __fmaf_rn(float(some[i]), step.x, step.y);
+                    }
+                }
+            }
+            // Behind the last component all are zeros, which no sum notices;
+            // nor does it notice 0 for -0, where there is no centroid.
+#pragma unroll
+            for (int i = 0; i < kAhead; ++i) {
+                Terms::add(
+                        sums,
+                        double(__fadd_rn(xs[i], centers[i])),
+                        shared.query[begin + i * kPairLanes],
+                        search.power);
+            }
+        }
+        return sums[0];
+    }
+
     /// The canonical key of a column, by eight lanes, in all of them; by all
-    /// lanes of the warp. What is not to be found has none.
+    /// lanes of the warp. What is not to be found has none. kWithId: its id,
+    /// which comes meanwhile.
+    template <bool kWithId>
     __device__ __forceinline__ Scored keyOf(uint32_t column) const {
         const IvfParams& search = params.search;
         const uint32_t probe =
                 Finish{shared.finish, params, row}.probeOf(column);
         Scored scored;
-        scored.list = shared.finish.lists[probe];
-        scored.vector = column - shared.finish.first[probe];
-        const uint32_t length = listLength(search.lists, scored.list);
-        bool isThere = scored.vector < length &&
-                isSelected(search.lists, scored.list, scored.vector);
+        const uint32_t list = shared.finish.lists[probe];
+        const uint32_t vector = column - shared.finish.first[probe];
+        const uint32_t length = listLength(search.lists, list);
+        const uint32_t nearest = min(vector, length - 1);
+        if (kWithId && threadIdx.x % kPairLanes == 0) {
+            scored.id = listId(search.lists, list, nearest);
+        }
+        bool isThere =
+                vector < length && isSelected(search.lists, list, vector);
         if (isThere && search.lists.idTest.kind != ListIdTest::Kind::None) {
             isThere = passesIdTest(
-                    search.lists.idTest,
-                    listId(search.lists, scored.list, scored.vector));
+                    search.lists.idTest, listId(search.lists, list, vector));
         }
-        TilePlace place = {};
-        place.first = min(scored.vector, length - 1);
-        place.last = length;
-        place.list = search.lists.vectors[scored.list];
-        place.listNumber = scored.list;
-        const Vectors vectors(search);
-        double sums[1] = {};
-        Sums::template addSlot<1>(
-                vectors.vector(place, 0),
-                int(threadIdx.x % kPairLanes),
-                shared.query,
-                0,
-                search,
-                sums);
+        double sums[1] = {slotOf(list, nearest)};
         joinSlots<Terms>(sums);
         scored.key = isThere
                 ? entryKey(distanceEntry<kMetric>(Terms::finish(sums), 0))
@@ -230,15 +292,14 @@ struct IvfFloorsFinish {
         for (uint32_t first = 0; first < count; first += kAtOnce) {
             const uint32_t i = first + threadIdx.x / kPairLanes;
             const bool isOne = i < count;
-            const Scored scored =
-                    keyOf(found.columns[isOne ? i / kOfFour : 0] * kOfFour +
-                          (isOne ? i % kOfFour : 0));
+            const Scored scored = keyOf<true>(
+                    found.columns[isOne ? i / kOfFour : 0] * kOfFour +
+                    (isOne ? i % kOfFour : 0));
             if (isOne && threadIdx.x % kPairLanes == 0 &&
                 scored.key <= limit) { // NaN is not
                 const uint32_t to = atomicAdd(&found.count, 1u);
                 found.keys[to] = scored.key;
-                found.ids[to] =
-                        listId(params.search.lists, scored.list, scored.vector);
+                found.ids[to] = scored.id;
             }
         }
         __syncthreads();
@@ -264,7 +325,8 @@ struct IvfFloorsFinish {
                 const float estimate = estimates[column / kOfFour];
                 uint32_t key = kNanKey;
                 if (estimate >= -INFINITY && orderedKey(estimate) <= limit) {
-                    key = self.keyOf(column + lane / kPairLanes).key;
+                    key = self.template keyOf<false>(column + lane / kPairLanes)
+                                  .key;
                 }
                 if (lane % kPairLanes == 0) {
                     params
@@ -286,10 +348,10 @@ struct IvfFloorsFinish {
 static_assert(kWarpSize / kPairLanes == kOfFour);
 
 /// A block a row.
-template <Metric kMetric, class Vectors>
+template <Metric kMetric, ListCoding kCoding>
 __global__ __launch_bounds__(kThreads) void floorsFinishKernel(
         const __grid_constant__ IvfDirectParams params) {
-    using Finish = IvfFloorsFinish<kMetric, Vectors>;
+    using Finish = IvfFloorsFinish<kMetric, kCoding>;
     extern __shared__ __align__(16) uint8_t floorsFinishMemory[];
     allowNext();
     waitForPrevious();
@@ -304,17 +366,14 @@ __global__ __launch_bounds__(kThreads) void floorsFinishKernel(
 
 template <Metric kMetric, ListCoding kCoding>
 void launchIvfFloorsFinish(const IvfDirectParams& params, cudaStream_t stream) {
-    using Vectors = typename VectorsOfLists<kCoding>::template ListOf<
-            kCoding == ListCoding::Product ? ListLayout::Rows
-                                           : ListLayout::Interleaved>;
-    const auto kernel = floorsFinishKernel<kMetric, Vectors>;
+    const auto kernel = floorsFinishKernel<kMetric, kCoding>;
     launchAfterPrevious(
             kernel,
             dim3(params.search.rows),
             kThreads,
             allowSharedBytes(
                     kernel,
-                    sizeof(typename IvfFloorsFinish<kMetric, Vectors>::
+                    sizeof(typename IvfFloorsFinish<kMetric, kCoding>::
                                    SharedStorage)),
             stream,
             params);

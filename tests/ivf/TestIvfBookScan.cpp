@@ -98,7 +98,13 @@ TEST_F(IvfBookScan, EveryShape) {
 }
 
 TEST_F(IvfBookScan, HardValues) {
-    for (const Shape& shape : {Shape{32, 16}, Shape{64, 16}, Shape{64, 32}}) {
+    // Parts of 2, 4, 2, 8 and 16 components.
+    for (const Shape& shape :
+         {Shape{32, 16},
+          Shape{64, 16},
+          Shape{64, 32},
+          Shape{64, 8},
+          Shape{64, 4}}) {
         scansOf(shape).hardValues(
                 {ListFill::Integers,
                  ListFill::Equal,
