@@ -4,6 +4,7 @@
 #include <bit>
 #include <cmath>
 
+#include "kernels/select/threshold/CombPlan.h"
 #include "kernels/select/threshold/HeldPlan.h"
 #include "kernels/select/threshold/SampleChoice.h"
 #include "kernels/select/threshold/SecondSample.h"
@@ -213,6 +214,12 @@ std::string ThresholdPlan::toString() const {
     if (isCluster) {
         return "a cluster a row, " + policy.toString() + sample;
     }
+    if (isComb) {
+        return "a block a row by combs, " + policy.toString() + ", " +
+                std::to_string(stages) + " tiles, first part = " +
+                std::to_string(firstPart) +
+                ", capacity = " + std::to_string(capacity);
+    }
     if (fused) {
         return "a block a row, " + policy.toString() + sample;
     }
@@ -225,7 +232,7 @@ std::string ThresholdPlan::toString() const {
 ThresholdPlan planThreshold(const SelectProblem& p) {
     ThresholdPlan plan;
     if (!planHeldRows(p, plan) && !planClusterRows(p, plan) &&
-        !planWholeRows(p, plan)) {
+        !planCombRows(p, plan) && !planWholeRows(p, plan)) {
         planSplit(p, plan);
     }
     return plan;

@@ -36,6 +36,11 @@ inline constexpr ThresholdPolicy kClusterRowsPolicies[] = {
 #include "kernels/select/threshold/Policies.inc"
 };
 
+#define BITS_COMB_ROWS(threads, room, mostK) {threads, room, mostK},
+inline constexpr ThresholdPolicy kCombRowsPolicies[] = {
+#include "kernels/select/threshold/Policies.inc"
+};
+
 #define BITS_HELD_ROWS(threads, room, mostK) {threads, room, mostK},
 inline constexpr ThresholdPolicy kHeldRowsPolicies[] = {
 #include "kernels/select/threshold/Policies.inc"
