@@ -14,8 +14,11 @@ void launchCombRows(
         const ThresholdParams& params,
         unsigned blocks,
         cudaStream_t stream) {
-    using Body = CombRowsBody<typename Keys::Type, Threads, Room>;
-    const auto kernel = combRowsKernel<typename Keys::Type, Threads, Room>;
+    using Type = typename Keys::Type;
+    using Body = CombRowsBody<Type, Threads, Room, false>;
+    const auto kernel = params.signMask == 0
+            ? combRowsKernel<Type, Threads, Room, false>
+            : combRowsKernel<Type, Threads, Room, true>;
     const size_t bytes = 8 * Body::words(params.stages, params.capacity);
     const size_t allowed = allowSharedBytes(kernel, bytes);
     BITS_THROW_IF_NOT_FMT(

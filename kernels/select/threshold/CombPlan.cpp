@@ -14,13 +14,6 @@ constexpr int kMostCombK = 256;
 constexpr idx_t kLeastCombCols = 1025;
 constexpr idx_t kMostCombCols = idx_t(1) << 16;
 
-/// Keys of a thread's tile, and blocks of a multiprocessor, as CombRows.cuh has
-/// them.
-constexpr idx_t kItems = 16;
-int combBlocks(int threads) {
-    return 1024 / threads;
-}
-
 /// Small blocks for short rows: as many as there are, some read while others
 /// search or sort.
 int combThreads(const SelectProblem& p) {
@@ -34,14 +27,13 @@ int combThreads(const SelectProblem& p) {
 double combCapacity(const SelectProblem& p, const ThresholdPlan& plan) {
     const int threads = plan.policy.threads;
     const double tiles = std::max(
-            double(plan.stages) * threads * kItems * sizeOf(p.keyType),
-            16.0 * plan.policy.room);
+            16.0 * plan.stages * threads * kCombPacks, 16.0 * plan.policy.room);
     // A bin for each of a thread's four, or for each place of a sort, and what
     // the block's warps tell each other; what a block takes beside its own.
     const double storage =
             4.0 * std::max(4 * threads, plan.policy.room) + 768 + 1024;
     const double bytes =
-            std::floor(double(p.device.sharedBytes) / combBlocks(threads)) -
+            std::floor(double(p.device.sharedBytes) * threads / kCombThreads) -
             storage - tiles;
     return std::floor(bytes / 8);
 }
@@ -57,13 +49,15 @@ bool planCombRows(const SelectProblem& p, ThresholdPlan& plan) {
     plan.isComb = true;
     plan.policy = policyFor(kCombRowsPolicies, combThreads(p), p.k);
     plan.stages = 2;
+    const double tileKeys =
+            16.0 * kCombPacks * plan.policy.threads / sizeOf(p.keyType);
     const double capacity = combCapacity(p, plan);
     if (plan.policy.room == 0 || capacity < p.k + double(kLeastFusedRoom)) {
         return false;
     }
     plan.capacity = uint32_t(std::min(capacity, double(p.cols)));
     const double tiles =
-            std::ceil(double(p.cols) / (plan.policy.threads * kItems));
+            std::ceil(double(p.cols) / tileKeys);
     // The first tile lets about k through in each tile; lowered after the root
     // of the tiles, hardly more than twice k in all that follow.
     if (tiles >= 6) {

@@ -4,31 +4,37 @@
 /// and no row needs a second read, as k keys of the first tile are not above
 /// the limit.
 ///
-/// Bound by: the read of the keys, and barriers: of the multiprocessor's
-/// blocks some must read while others search or sort.
+/// Bound by: the read of the keys, or for shorter rows instructions, about half
+/// of which find the limit and sort.
 #pragma once
 
 #include "kernels/device/KeepEntries.cuh"
 #include "kernels/device/Narrow.cuh"
 #include "kernels/select/threshold/CombTile.cuh"
 #include "kernels/select/threshold/ThresholdParams.h"
+#include "kernels/select/threshold/ThresholdPolicy.h"
 #include "kernels/survivors/RowFinish.cuh"
 
 namespace faiss_bits {
 
 /// Room: entries that are sorted at the end, at least k.
-template <class T, int Threads, int Room>
+template <class T, int Threads, int Room, bool Largest>
 struct CombRowsBody {
     using Narrow = BlockNarrow<Threads>;
     using Finish = RowFinish<T, ThresholdParams, Threads, Room>;
-    using Tile = CombTile<T, Threads>;
-    using Edges = CombEdges<T>;
     using Span = CombSpan<T>;
-    static_assert(Threads >= int(Span::kLineKeys));
-    /// Parts of a thread's keys, among whose least keys the limit is sought: at
-    /// least twice k of a tile.
-    static constexpr int kParts = Room <= 64 ? (Threads <= 64 ? 2 : 1) : 4;
-    static constexpr int kStageBytes = Threads * Tile::kPacks * 16;
+    using Pack = CombPack<T>;
+    static constexpr int kPacks = kCombPacks;
+    static constexpr int kItems = kPacks * Pack::kCount;
+    static_assert(kItems <= 32, "a bit each");
+    /// Threads that copy a line; lines of a tile, and those that lie together.
+    static constexpr uint32_t kOfLine = Span::kLineBytes / 16;
+    static constexpr uint32_t kTogether = Threads / kOfLine;
+    static constexpr uint32_t kLines = kTogether * kPacks;
+    static_assert(Threads >= int(Span::kLineKeys), "a thread for each edge key");
+    /// Groups of a thread's packs, among whose least keys the limit is sought.
+    static constexpr int kGroups = Room <= 64 ? (Threads <= 64 ? 2 : 1) : 4;
+    static constexpr int kStageBytes = Threads * kPacks * 16;
 
     struct SharedStorage {
         union {
@@ -54,18 +60,20 @@ struct CombRowsBody {
     }
 
     SharedStorage& shared;
-    KeyPack<T>* slots; // [stages][kPacks][Threads]
+    Pack* slots; // [stages][kPacks][Threads]
     uint64_t* survivors;
     const ThresholdParams& params;
     const T* row;
     Span span;
-    uint32_t numTiles;
+    uint32_t column;  // of this thread's first pack in tile 0
+    uint32_t between; // lines from pack to pack of a tile
+    int left;         // pack v of tile t is there if t + v * between < left
     uint64_t limit = kNoEntry;
     int current = 0; // stage
 
     __device__ __forceinline__ CombRowsBody(
             SharedStorage& storage,
-            KeyPack<T>* tiles,
+            Pack* tiles,
             uint64_t* room,
             const ThresholdParams& p,
             uint32_t number)
@@ -74,22 +82,25 @@ struct CombRowsBody {
               survivors(room),
               params(p),
               row(static_cast<const T*>(p.keys) + p.rowStride * number),
-              span(row, p.cols),
-              numTiles((span.lines + Tile::kLines - 1) / Tile::kLines) {}
+              span(row, p.cols, kLines),
+              between(kTogether * span.numTiles) {
+        const uint32_t line = threadIdx.x / kOfLine * span.numTiles;
+        column = span.headEnd + line * Span::kLineKeys +
+                threadIdx.x % kOfLine * Pack::kCount;
+        left = int(span.lines) - int(line);
+    }
 
     __device__ __forceinline__ void run(uint32_t number) {
         for (int t = 0; t < params.stages; ++t) {
             request(t);
         }
-        const Edges edges(row, params.cols, span, params.signMask);
+        const Edges edges(*this);
         if (threadIdx.x == 0) {
             shared.buffered = 0;
             shared.minusZero = false;
         }
-        Tile tile(params.signMask);
-        read(0, tile);
-        limit = firstLimit(tile);
-        takeTiles(tile, edges);
+        limit = firstLimit();
+        takeTiles(edges);
         Finish{shared.finish}.run(
                 params,
                 number,
@@ -102,30 +113,47 @@ struct CombRowsBody {
 
    private:
     static constexpr uint32_t kInfinityKey = 0xFF800000u;
-    /// Every column: keys that are equal to the limit's are not above it.
-    static constexpr uint64_t kAnyColumn = 0xFFFFFFFFu;
 
-    __device__ __forceinline__ KeyPack<T>* stage() const {
-        return slots + current * (Tile::kPacks * Threads) + threadIdx.x;
+    __device__ __forceinline__ static float inOrder(T key) {
+        return Largest ? -toFloat(key) : toFloat(key);
+    }
+
+    __device__ __forceinline__ uint32_t wanted() const {
+        return min(uint32_t(params.k), params.cols);
+    }
+
+    __device__ __forceinline__ Pack* stage() const {
+        return slots + current * (kPacks * Threads) + threadIdx.x;
+    }
+
+    __device__ __forceinline__ bool isThere(int v, uint32_t t) const {
+        return int(t + v * between) < left;
+    }
+
+    __device__ __forceinline__ uint32_t columnOf(int v, uint32_t t) const {
+        return column + (t + v * between) * Span::kLineKeys;
     }
 
     /// Enqueues the copy of a tile, if there is such a one, to the current
     /// stage, and goes on to the next stage.
     __device__ __forceinline__ void request(uint32_t t) {
-        if (t < numTiles) {
-            const T* from = row + span.headEnd +
-                    threadIdx.x % Tile::kLinePacks * Tile::kPack;
-            KeyPack<T>* to = stage();
+        if (t < span.numTiles) {
+            Pack* to = stage();
 #pragma unroll
-            for (int v = 0; v < Tile::kPacks; ++v) {
-                const uint32_t line = Tile::lineOf(v, t, numTiles);
-                if (line < span.lines) {
+            for (int v = 0; v < kPacks; ++v) {
+                if (isThere(v, t)) {
                     asm volatile(
                             "cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(
                                     uint32_t(__cvta_generic_to_shared(
                                             to + v * Threads))),
-                            "l"(from + line * Tile::kLineKeys)
+                            "l"(row + columnOf(v, t))
                             : "memory");
+                } else {
+                    reinterpret_cast<uint4&>(to[v * Threads]) = {
+                            Pack::kNans,
+                            Pack::kNans,
+                            Pack::kNans,
+                            Pack::kNans};
                 }
             }
         }
@@ -133,90 +161,220 @@ struct CombRowsBody {
         current = current + 1 == params.stages ? 0 : current + 1;
     }
 
-    /// Tile t, which is in the current stage; the last request was that of tile
-    /// t + stages - 1. Every thread reads what it has copied, so that no
-    /// barrier is needed.
-    __device__ __forceinline__ void read(uint32_t t, Tile& tile) const {
+    /// Waits for the tile of the current stage; the last request was that of
+    /// the one params.stages - 1 behind it. Every thread reads what it has
+    /// copied, so that no barrier is needed.
+    __device__ __forceinline__ void wait() const {
         if (params.stages == 3) {
             asm volatile("cp.async.wait_group 2;" ::: "memory");
         } else {
             asm volatile("cp.async.wait_group 1;" ::: "memory");
         }
-        tile.take(stage(), span, t, numTiles);
     }
 
-    __device__ __forceinline__ uint32_t wanted() const {
-        return min(uint32_t(params.k), params.cols);
+    __device__ __forceinline__ static Pack load(const Pack* from) {
+        Pack pack;
+        reinterpret_cast<uint4&>(pack) = reinterpret_cast<const uint4&>(*from);
+        return pack;
     }
 
     /// What k keys of the first tile are not above, and in random order hardly
     /// more. Begins and ends with the block in step.
-    __device__ __forceinline__ uint64_t firstLimit(const Tile& tile) {
-        uint64_t least[kParts];
+    __device__ __forceinline__ uint64_t firstLimit() {
+        wait();
+        const Pack* packs = stage();
+        uint32_t best[kPacks];
 #pragma unroll
-        for (int p = 0; p < kParts; ++p) {
-            // The number of the part makes them distinct.
-            least[p] = tile.template hasGroup<kParts>(p)
-                    ? makeEntry(
-                              orderedKey(tile.template leastOf<kParts>(p)),
-                              threadIdx.x * kParts + p)
-                    : kNoEntry;
+        for (int v = 0; v < kPacks; ++v) {
+            best[v] = load(packs + v * Threads).template best<Largest>();
+        }
+        uint64_t least[kGroups];
+        if constexpr (sizeof(T) == 2 && kGroups == 4) {
+            // Keys of even and odd places of two packs each.
+#pragma unroll
+            for (int g = 0; g < kGroups; ++g) {
+                const auto value = [&](int v) {
+                    return g % 2 == 0 ? Pack::template even<Largest>(best[v])
+                                      : Pack::template odd<Largest>(best[v]);
+                };
+                least[g] = leastOf<2>(g / 2, g % 2, value);
+            }
+        } else {
+#pragma unroll
+            for (int g = 0; g < kGroups; ++g) {
+                const auto value = [&](int v) {
+                    return Pack::template valueOf<Largest>(best[v]);
+                };
+                least[g] = leastOf<kGroups>(g, Pack::kCount - 1, value);
+            }
         }
         const auto all = [&](auto take) {
 #pragma unroll
-            for (int p = 0; p < kParts; ++p) {
-                if (least[p] != kNoEntry) {
-                    take(least[p]);
+            for (int g = 0; g < kGroups; ++g) {
+                if (least[g] != kNoEntry) {
+                    take(least[g]);
                 }
             }
         };
         const uint32_t k = wanted();
-        return Narrow{shared.narrow}.limit(all, k, k + k / 4 + 4) | kAnyColumn;
+        return Narrow{shared.narrow}.limit(all, k, k + k / 4 + 4);
     }
 
-    /// Bits of the values of a tile that survive.
-    template <class AnyTile>
-    __device__ __forceinline__ uint32_t surviving(const AnyTile& tile) const {
+    /// An entry that is not below the least of every `Every`-th pack from
+    /// `first` on: its key, and the column of place `last` of its pack, so that
+    /// these entries are distinct. Packs that are there come first.
+    template <int Every, class ValueOf>
+    __device__ __forceinline__ uint64_t
+    leastOf(int first, int last, const ValueOf& valueOf) const {
+        float least = valueOf(first);
+        int from = first;
+#pragma unroll
+        for (int v = first + Every; v < kPacks; v += Every) {
+            const float value = valueOf(v);
+            // A number is less than NaN.
+            if (value < least || (least != least && value == value)) {
+                least = value;
+                from = v;
+            }
+        }
+        return isThere(first, 0)
+                ? makeEntry(orderedKey(least), columnOf(from, 0) + last)
+                : kNoEntry;
+    }
+
+    /// Bits of the current tile's keys that may be within the limit: their
+    /// value is not above the limit's.
+    __device__ __forceinline__ uint32_t within(uint32_t t) const {
+        const Pack* packs = stage();
         const uint32_t key = entryKey(limit);
         // A limit may be no entry but the end of a bin (Narrow.cuh): beyond
         // infinity its key is no number's, and compares with none.
-        if (uint32_t(limit) != uint32_t(kAnyColumn) || key > kInfinityKey) {
-            return tile.notAbove(limit);
+        if (key > kInfinityKey) {
+            uint32_t mask = 0;
+#pragma unroll
+            for (int v = 0; v < kPacks; ++v) {
+                mask |= isThere(v, t) ? ((1u << Pack::kCount) - 1)
+                                << (v * Pack::kCount)
+                                      : 0;
+            }
+            return mask;
         }
-        const float value = keyValue(key);
-        return tile.anyUpTo(value) ? tile.upTo(value) : 0u;
+        const float most = keyValue(key);
+        uint32_t best = load(packs).template best<Largest>();
+#pragma unroll
+        for (int v = 1; v < kPacks; ++v) {
+            best = Pack::template better<Largest>(
+                    best,
+                    load(packs + v * Threads).template best<Largest>());
+        }
+        uint32_t mask = 0;
+        if (Pack::template valueOf<Largest>(best) <= most) {
+#pragma unroll
+            for (int v = 0; v < kPacks; ++v) {
+                const Pack pack = load(packs + v * Threads);
+#pragma unroll
+                for (int i = 0; i < Pack::kCount; ++i) {
+                    const uint32_t bits = sizeof(T) == 4 ? pack.words[i % 4]
+                            : i % 2 == 0
+                            ? pack.words[i / 2] & 0xFFFFu
+                            : pack.words[i / 2] >> 16;
+                    mask |= inOrder(Pack::key(bits)) <= most
+                            ? 1u << (v * Pack::kCount + i)
+                            : 0;
+                }
+            }
+        }
+        return mask;
     }
 
-    /// Appends the survivors of one tile, those of `pending`. True if all had
-    /// room in the buffer, in every lane of the warp; else what is left.
-    template <class AnyTile>
+    /// Appends those of `pending` that are within the limit; keyOf(i) and
+    /// columnOf(i) say what they are. True if all had room in the buffer, in
+    /// every lane of the warp; else `pending` is what is left.
+    template <class KeyOf, class ColumnOf>
     __device__ __forceinline__ bool append(
-            const AnyTile& tile,
-            uint32_t& pending) {
+            uint32_t& pending,
+            const KeyOf& keyOf,
+            const ColumnOf& columnOf) {
         if (!__any_sync(kFullWarp, pending != 0)) {
             return true;
         }
-        if (pending != 0) {
-            uint32_t slot =
-                    atomicAdd(&shared.buffered, uint32_t(__popc(pending)));
-            while (pending != 0 && slot < params.capacity) {
-                const int i = __ffs(pending) - 1;
-                const uint64_t e = tile.entry(i);
-                survivors[slot++] = e;
-                if (entryKey(e) == kZeroKey && tile.isMinusZero(i)) {
+        while (pending != 0) {
+            const int i = __ffs(pending) - 1;
+            const T key = keyOf(i);
+            const uint64_t e = makeEntry(orderedKey(inOrder(key)), columnOf(i));
+            if (e <= limit) {
+                const uint32_t slot = atomicAdd(&shared.buffered, 1u);
+                if (slot >= params.capacity) {
+                    break;
+                }
+                survivors[slot] = e;
+                if (entryKey(e) == kZeroKey &&
+                    __float_as_uint(toFloat(key)) == 0x80000000u) {
                     shared.minusZero = true;
                 }
-                pending &= pending - 1;
             }
+            pending &= pending - 1;
         }
         return !__any_sync(kFullWarp, pending != 0);
+    }
+
+    __device__ __forceinline__ bool appendTile(uint32_t t, uint32_t& pending) {
+        const auto* keys = reinterpret_cast<const T*>(stage());
+        return append(
+                pending,
+                [&](int i) {
+                    return keys
+                            [i / Pack::kCount * (Threads * Pack::kCount) +
+                             i % Pack::kCount];
+                },
+                [&](int i) {
+                    return columnOf(i / Pack::kCount, t) + i % Pack::kCount;
+                });
+    }
+
+    /// Head and tail: a key of each for some threads, which are on their way
+    /// from the beginning.
+    struct Edges {
+        T head;
+        T tail;
+
+        __device__ __forceinline__ explicit Edges(const CombRowsBody& body)
+                : head(Pack::key(Pack::kNans)), tail(Pack::key(Pack::kNans)) {
+            if (threadIdx.x < body.span.headEnd) {
+                head = __ldg(body.row + threadIdx.x);
+            }
+            if (threadIdx.x < body.params.cols - body.span.tail) {
+                tail = __ldg(body.row + body.span.tail + threadIdx.x);
+            }
+        }
+    };
+
+    __device__ __forceinline__ uint32_t within(const Edges& edges) const {
+        const uint32_t key = entryKey(limit);
+        const bool all = key > kInfinityKey;
+        const float most = keyValue(key);
+        const bool hasHead = threadIdx.x < span.headEnd &&
+                (all || inOrder(edges.head) <= most);
+        const bool hasTail = threadIdx.x < params.cols - span.tail &&
+                (all || inOrder(edges.tail) <= most);
+        return (hasHead ? 1u : 0u) | (hasTail ? 2u : 0u);
+    }
+
+    __device__ __forceinline__ bool appendEdges(
+            const Edges& edges,
+            uint32_t& pending) {
+        return append(
+                pending,
+                [&](int i) { return i == 0 ? edges.head : edges.tail; },
+                [&](int i) { return (i == 0 ? 0 : span.tail) + threadIdx.x; });
     }
 
     /// The block meets to lower its limit after `firstPart` tiles (0: never),
     /// partGrowth times as many, and so on, and whenever the buffer is full: a
     /// warp with no room for a survivor waits for the others there, so that no
     /// order of keys takes a second read of the row.
-    __device__ __forceinline__ void takeTiles(Tile& tile, const Edges& edges) {
+    __device__ __forceinline__ void takeTiles(const Edges& edges) {
+        const uint32_t numTiles = span.numTiles;
         uint32_t part = params.firstPart == 0 ? numTiles
                                               : min(params.firstPart, numTiles);
         const uint32_t end = numTiles + 1; // the edges
@@ -225,10 +383,11 @@ struct CombRowsBody {
         bool isStopped = false; // at tile t, the same in all lanes
         while (true) {
             while (t < part) {
-                read(t, tile);
-                const uint32_t within = surviving(tile);
-                pending = isStopped ? within & pending : within;
-                isStopped = !append(tile, pending);
+                if (!isStopped) {
+                    wait();
+                    pending = within(t);
+                }
+                isStopped = !appendTile(t, pending);
                 if (isStopped) {
                     break;
                 }
@@ -236,9 +395,10 @@ struct CombRowsBody {
                 ++t;
             }
             if (t == numTiles) {
-                const uint32_t within = surviving(edges);
-                pending = isStopped ? within & pending : within;
-                isStopped = !append(edges, pending);
+                if (!isStopped) {
+                    pending = within(edges);
+                }
+                isStopped = !appendEdges(edges, pending);
                 t += isStopped ? 0 : 1;
             }
             if (!__syncthreads_or(t < end)) {
@@ -255,28 +415,34 @@ struct CombRowsBody {
     /// full buffer.
     __device__ __forceinline__ uint64_t lowered() {
         const uint32_t count = shared.buffered;
-        const uint32_t most = wanted() + wanted() / 8 + 8;
         if (count > params.capacity) {
             return makeRoom(shared, survivors, params.capacity, wanted());
         }
-        uint64_t lower = limit;
+        return lowered(shared, survivors, count, limit, wanted());
+    }
+
+    /// Out of line and static, as it costs the others registers else.
+    __device__ static __noinline__ uint64_t
+    lowered(SharedStorage& shared,
+            const uint64_t* survivors,
+            uint32_t count,
+            uint64_t limit,
+            uint32_t least) {
+        const uint32_t most = least + least / 8 + 8;
         if (count > most) {
             const auto all = [&](auto take) {
                 for (uint32_t i = threadIdx.x; i < count; i += Threads) {
                     take(survivors[i]);
                 }
             };
-            lower = Narrow{shared.narrow}.limit(all, wanted(), most) |
-                    kAnyColumn;
-            lower = lower < limit ? lower : limit;
+            limit = Narrow{shared.narrow}.limit(all, least, most);
         }
         // All have read the count.
         __syncthreads();
-        return lower;
+        return limit;
     }
 
-    /// Leaves the `least` least of a full buffer and some more. Out of line and
-    /// static, so that it costs the others no registers.
+    /// Leaves the `least` least of a full buffer and some more.
     __device__ static __noinline__ uint64_t makeRoom(
             SharedStorage& shared,
             uint64_t* survivors,
@@ -299,16 +465,16 @@ struct CombRowsBody {
     }
 };
 
-template <class T, int Threads, int Room>
-__global__ void __launch_bounds__(Threads, 1024 / Threads)
+template <class T, int Threads, int Room, bool Largest>
+__global__ void __launch_bounds__(Threads, kCombThreads / Threads)
         combRowsKernel(const __grid_constant__ ThresholdParams params) {
-    using Body = CombRowsBody<T, Threads, Room>;
+    using Body = CombRowsBody<T, Threads, Room, Largest>;
     extern __shared__ __align__(128) uint64_t memory[];
     auto& shared = *reinterpret_cast<typename Body::SharedStorage*>(memory);
     uint64_t* slots = memory + Body::kStorageWords;
     const uint32_t row = params.firstRow + blockIdx.x;
     Body{shared,
-         reinterpret_cast<KeyPack<T>*>(slots),
+         reinterpret_cast<typename Body::Pack*>(slots),
          slots + Body::tileWords(params.stages),
          params,
          row}
