@@ -19,7 +19,7 @@ void launchCombRows(
     const auto kernel = params.signMask == 0
             ? combRowsKernel<Type, Threads, Room, false>
             : combRowsKernel<Type, Threads, Room, true>;
-    const size_t bytes = 8 * Body::words(params.stages, params.capacity);
+    const size_t bytes = 8 * Body::words(params.capacity);
     const size_t allowed = allowSharedBytes(kernel, bytes);
     BITS_THROW_IF_NOT_FMT(
             allowed == bytes,

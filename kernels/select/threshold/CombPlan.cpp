@@ -27,7 +27,7 @@ int combThreads(const SelectProblem& p) {
 double combCapacity(const SelectProblem& p, const ThresholdPlan& plan) {
     const int threads = plan.policy.threads;
     const double tiles = std::max(
-            16.0 * plan.stages * threads * kCombPacks, 16.0 * plan.policy.room);
+            32.0 * threads * kCombPacks, 16.0 * plan.policy.room);
     // A bin for each of a thread's four, or for each place of a sort, and what
     // the block's warps tell each other; what a block takes beside its own.
     const double storage =
@@ -48,7 +48,6 @@ bool planCombRows(const SelectProblem& p, ThresholdPlan& plan) {
     plan = {};
     plan.isComb = true;
     plan.policy = policyFor(kCombRowsPolicies, combThreads(p), p.k);
-    plan.stages = 2;
     const double tileKeys =
             16.0 * kCombPacks * plan.policy.threads / sizeOf(p.keyType);
     const double capacity = combCapacity(p, plan);

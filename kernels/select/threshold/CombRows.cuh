@@ -8,6 +8,8 @@
 /// of which find the limit and sort.
 #pragma once
 
+#include <algorithm>
+
 #include "kernels/device/KeepEntries.cuh"
 #include "kernels/device/Narrow.cuh"
 #include "kernels/select/threshold/CombTile.cuh"
@@ -34,7 +36,7 @@ struct CombRowsBody {
     static_assert(Threads >= int(Span::kLineKeys), "a thread for each edge key");
     /// Groups of a thread's packs, among whose least keys the limit is sought.
     static constexpr int kGroups = Room <= 64 ? (Threads <= 64 ? 2 : 1) : 4;
-    static constexpr int kStageBytes = Threads * kPacks * 16;
+    static constexpr int kStagePacks = Threads * kPacks;
 
     struct SharedStorage {
         union {
@@ -49,18 +51,14 @@ struct CombRowsBody {
     /// sort takes at the end; the survivors.
     static constexpr size_t kStorageWords =
             (sizeof(SharedStorage) + 127) / 128 * 16;
-    __host__ __device__ static constexpr size_t tileWords(int stages) {
-        const size_t words = size_t(stages) * kStageBytes / 8;
-        return words > Finish::kRoomWords ? words : Finish::kRoomWords;
-    }
-    __host__ __device__ static constexpr size_t words(
-            int stages,
-            size_t capacity) {
-        return kStorageWords + tileWords(stages) + capacity;
+    static constexpr size_t kTileWords =
+            std::max<size_t>(2 * kStagePacks * 2, Finish::kRoomWords);
+    static constexpr size_t words(size_t capacity) {
+        return kStorageWords + kTileWords + capacity;
     }
 
     SharedStorage& shared;
-    Pack* slots; // [stages][kPacks][Threads]
+    Pack* slots; // [2][kPacks][Threads], two tiles
     uint64_t* survivors;
     const ThresholdParams& params;
     const T* row;
@@ -68,8 +66,8 @@ struct CombRowsBody {
     uint32_t column;  // of this thread's first pack in tile 0
     uint32_t between; // lines from pack to pack of a tile
     int left;         // pack v of tile t is there if t + v * between < left
+    const T* next;    // first pack of the tile that is requested next
     uint64_t limit = kNoEntry;
-    int current = 0; // stage
 
     __device__ __forceinline__ CombRowsBody(
             SharedStorage& storage,
@@ -88,12 +86,12 @@ struct CombRowsBody {
         column = span.headEnd + line * Span::kLineKeys +
                 threadIdx.x % kOfLine * Pack::kCount;
         left = int(span.lines) - int(line);
+        next = row + column;
     }
 
     __device__ __forceinline__ void run(uint32_t number) {
-        for (int t = 0; t < params.stages; ++t) {
-            request(t);
-        }
+        request(0);
+        request(1);
         const Edges edges(*this);
         if (threadIdx.x == 0) {
             shared.buffered = 0;
@@ -122,8 +120,9 @@ struct CombRowsBody {
         return min(uint32_t(params.k), params.cols);
     }
 
-    __device__ __forceinline__ Pack* stage() const {
-        return slots + current * (kPacks * Threads) + threadIdx.x;
+    /// This thread's packs of tile t, Threads apart.
+    __device__ __forceinline__ Pack* packsOf(uint32_t t) const {
+        return slots + t % 2 * kStagePacks + threadIdx.x;
     }
 
     __device__ __forceinline__ bool isThere(int v, uint32_t t) const {
@@ -134,42 +133,47 @@ struct CombRowsBody {
         return column + (t + v * between) * Span::kLineKeys;
     }
 
-    /// Enqueues the copy of a tile, if there is such a one, to the current
-    /// stage, and goes on to the next stage.
-    __device__ __forceinline__ void request(uint32_t t) {
-        if (t < span.numTiles) {
-            Pack* to = stage();
-#pragma unroll
-            for (int v = 0; v < kPacks; ++v) {
-                if (isThere(v, t)) {
-                    asm volatile(
-                            "cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(
-                                    uint32_t(__cvta_generic_to_shared(
-                                            to + v * Threads))),
-                            "l"(row + columnOf(v, t))
-                            : "memory");
-                } else {
-                    reinterpret_cast<uint4&>(to[v * Threads]) = {
-                            Pack::kNans,
-                            Pack::kNans,
-                            Pack::kNans,
-                            Pack::kNans};
-                }
-            }
-        }
-        asm volatile("cp.async.commit_group;" ::: "memory");
-        current = current + 1 == params.stages ? 0 : current + 1;
+    __device__ __forceinline__ static void copy(Pack* to, const T* from) {
+        asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(
+                             uint32_t(__cvta_generic_to_shared(to))),
+                     "l"(from)
+                     : "memory");
     }
 
-    /// Waits for the tile of the current stage; the last request was that of
-    /// the one params.stages - 1 behind it. Every thread reads what it has
-    /// copied, so that no barrier is needed.
-    __device__ __forceinline__ void wait() const {
-        if (params.stages == 3) {
-            asm volatile("cp.async.wait_group 2;" ::: "memory");
-        } else {
-            asm volatile("cp.async.wait_group 1;" ::: "memory");
+    /// Enqueues the copy of tile t, if there is such a one. Tiles are requested
+    /// in their order.
+    __device__ __forceinline__ void request(uint32_t t) {
+        if (t < span.numTiles) {
+            Pack* to = packsOf(t);
+            const uint32_t step = between * Span::kLineKeys;
+            if (isThere(kPacks - 1, t)) {
+#pragma unroll
+                for (uint32_t v = 0; v < kPacks; ++v) {
+                    copy(to + v * Threads, next + size_t(step) * v);
+                }
+            } else {
+#pragma unroll 1
+                for (uint32_t v = 0; v < kPacks; ++v) {
+                    if (isThere(v, t)) {
+                        copy(to + v * Threads, next + size_t(step) * v);
+                    } else {
+                        reinterpret_cast<uint4&>(to[v * Threads]) = {
+                                Pack::kNans,
+                                Pack::kNans,
+                                Pack::kNans,
+                                Pack::kNans};
+                    }
+                }
+            }
+            next += Span::kLineKeys;
         }
+        asm volatile("cp.async.commit_group;" ::: "memory");
+    }
+
+    /// Waits for a tile; the last request was that of the next one. Every
+    /// thread reads what it has copied, so that no barrier is needed.
+    __device__ __forceinline__ static void wait() {
+        asm volatile("cp.async.wait_group 1;" ::: "memory");
     }
 
     __device__ __forceinline__ static Pack load(const Pack* from) {
@@ -182,7 +186,7 @@ struct CombRowsBody {
     /// more. Begins and ends with the block in step.
     __device__ __forceinline__ uint64_t firstLimit() {
         wait();
-        const Pack* packs = stage();
+        const Pack* packs = packsOf(0);
         uint32_t best[kPacks];
 #pragma unroll
         for (int v = 0; v < kPacks; ++v) {
@@ -242,10 +246,10 @@ struct CombRowsBody {
                 : kNoEntry;
     }
 
-    /// Bits of the current tile's keys that may be within the limit: their
+    /// Bits of a tile's keys that may be within the limit: their
     /// value is not above the limit's.
     __device__ __forceinline__ uint32_t within(uint32_t t) const {
-        const Pack* packs = stage();
+        const Pack* packs = packsOf(t);
         const uint32_t key = entryKey(limit);
         // A limit may be no entry but the end of a bin (Narrow.cuh): beyond
         // infinity its key is no number's, and compares with none.
@@ -319,7 +323,7 @@ struct CombRowsBody {
     }
 
     __device__ __forceinline__ bool appendTile(uint32_t t, uint32_t& pending) {
-        const auto* keys = reinterpret_cast<const T*>(stage());
+        const auto* keys = reinterpret_cast<const T*>(packsOf(t));
         return append(
                 pending,
                 [&](int i) {
@@ -391,7 +395,7 @@ struct CombRowsBody {
                 if (isStopped) {
                     break;
                 }
-                request(t + params.stages);
+                request(t + 2);
                 ++t;
             }
             if (t == numTiles) {
@@ -475,7 +479,7 @@ __global__ void __launch_bounds__(Threads, kCombThreads / Threads)
     const uint32_t row = params.firstRow + blockIdx.x;
     Body{shared,
          reinterpret_cast<typename Body::Pack*>(slots),
-         slots + Body::tileWords(params.stages),
+         slots + Body::kTileWords,
          params,
          row}
             .run(row);

@@ -216,9 +216,8 @@ std::string ThresholdPlan::toString() const {
     }
     if (isComb) {
         return "a block a row by combs, " + policy.toString() + ", " +
-                std::to_string(stages) + " tiles, first part = " +
-                std::to_string(firstPart) +
-                ", capacity = " + std::to_string(capacity);
+                "first part = " + std::to_string(firstPart) +
+                " tiles, capacity = " + std::to_string(capacity);
     }
     if (fused) {
         return "a block a row, " + policy.toString() + sample;
