@@ -201,7 +201,7 @@ struct CombRowsBody {
                     return g % 2 == 0 ? Pack::template even<Largest>(best[v])
                                       : Pack::template odd<Largest>(best[v]);
                 };
-                least[g] = leastOf<2>(g / 2, g % 2, value);
+                least[g] = leastOf<2>(g / 2, Pack::kCount - 2 + g % 2, value);
             }
         } else {
 #pragma unroll
@@ -225,8 +225,9 @@ struct CombRowsBody {
     }
 
     /// An entry that is not below the least of every `Every`-th pack from
-    /// `first` on: its key, and the column of place `last` of its pack, so that
-    /// these entries are distinct. Packs that are there come first.
+    /// `first` on: its key, and the column of place `last` of its pack, which
+    /// it does not lie behind. These are distinct. Packs that are there come
+    /// first.
     template <int Every, class ValueOf>
     __device__ __forceinline__ uint64_t
     leastOf(int first, int last, const ValueOf& valueOf) const {
@@ -246,8 +247,8 @@ struct CombRowsBody {
                 : kNoEntry;
     }
 
-    /// Bits of a tile's keys that may be within the limit: their
-    /// value is not above the limit's.
+    /// Bits of a tile's keys that may be within the limit: their value is not
+    /// above the limit's, and not equal to it in packs behind its column.
     __device__ __forceinline__ uint32_t within(uint32_t t) const {
         const Pack* packs = packsOf(t);
         const uint32_t key = entryKey(limit);
@@ -273,16 +274,20 @@ struct CombRowsBody {
         }
         uint32_t mask = 0;
         if (Pack::template valueOf<Largest>(best) <= most) {
+            // Zero is one value: the float below it is not -0.
+            const float less = keyValue(key == kZeroKey ? key - 2 : key - 1);
 #pragma unroll
             for (int v = 0; v < kPacks; ++v) {
                 const Pack pack = load(packs + v * Threads);
+                const bool isLate = columnOf(v, t) > entryColumn(limit);
+                const float bound = isLate ? less : most;
 #pragma unroll
                 for (int i = 0; i < Pack::kCount; ++i) {
                     const uint32_t bits = sizeof(T) == 4 ? pack.words[i % 4]
                             : i % 2 == 0
                             ? pack.words[i / 2] & 0xFFFFu
                             : pack.words[i / 2] >> 16;
-                    mask |= inOrder(Pack::key(bits)) <= most
+                    mask |= inOrder(Pack::key(bits)) <= bound
                             ? 1u << (v * Pack::kCount + i)
                             : 0;
                 }
@@ -373,14 +378,15 @@ struct CombRowsBody {
                 [&](int i) { return (i == 0 ? 0 : span.tail) + threadIdx.x; });
     }
 
-    /// The block meets to lower its limit after `firstPart` tiles (0: never),
-    /// partGrowth times as many, and so on, and whenever the buffer is full: a
-    /// warp with no room for a survivor waits for the others there, so that no
-    /// order of keys takes a second read of the row.
+    /// The block meets after its first tile, where neighbours that are alike
+    /// have let more through than k; to lower its limit after `firstPart` tiles
+    /// (0: never), partGrowth times as many, and so on; and whenever the buffer
+    /// is full: a warp with no room for a survivor waits for the others there,
+    /// so that no order of keys takes a second read of the row.
     __device__ __forceinline__ void takeTiles(const Edges& edges) {
         const uint32_t numTiles = span.numTiles;
-        uint32_t part = params.firstPart == 0 ? numTiles
-                                              : min(params.firstPart, numTiles);
+        uint32_t part = min(numTiles, 1u);
+        bool isFirst = true;
         const uint32_t end = numTiles + 1; // the edges
         uint32_t t = 0;
         uint32_t pending = 0;
@@ -408,21 +414,31 @@ struct CombRowsBody {
             if (!__syncthreads_or(t < end)) {
                 return;
             }
-            limit = lowered();
-            part = uint32_t(
-                    min(uint64_t(part) * params.partGrowth,
-                        uint64_t(numTiles)));
+            limit = lowered(isFirst ? 2 * wanted() + 32 : 0);
+            uint64_t wantedPart = uint64_t(part) * params.partGrowth;
+            if (isFirst) {
+                wantedPart = params.firstPart == 0 ? numTiles
+                                                   : params.firstPart;
+            }
+            part = uint32_t(min(wantedPart, uint64_t(numTiles)));
+            isFirst = false;
         }
     }
 
-    /// A limit that k of the survivors so far are not above. Makes room in a
-    /// full buffer.
-    __device__ __forceinline__ uint64_t lowered() {
+    /// A limit that k of the survivors so far are not above, if they are more
+    /// than `enough`. Makes room in a full buffer.
+    __device__ __forceinline__ uint64_t lowered(uint32_t enough) {
         const uint32_t count = shared.buffered;
+        const uint32_t most = wanted() + wanted() / 8 + 8;
         if (count > params.capacity) {
             return makeRoom(shared, survivors, params.capacity, wanted());
         }
-        return lowered(shared, survivors, count, limit, wanted());
+        const uint64_t lower = count > max(most, enough)
+                ? lowered(shared, survivors, count, wanted(), most)
+                : limit;
+        // All have read the count.
+        __syncthreads();
+        return lower;
     }
 
     /// Out of line and static, as it costs the others registers else.
@@ -430,20 +446,14 @@ struct CombRowsBody {
     lowered(SharedStorage& shared,
             const uint64_t* survivors,
             uint32_t count,
-            uint64_t limit,
-            uint32_t least) {
-        const uint32_t most = least + least / 8 + 8;
-        if (count > most) {
-            const auto all = [&](auto take) {
-                for (uint32_t i = threadIdx.x; i < count; i += Threads) {
-                    take(survivors[i]);
-                }
-            };
-            limit = Narrow{shared.narrow}.limit(all, least, most);
-        }
-        // All have read the count.
-        __syncthreads();
-        return limit;
+            uint32_t least,
+            uint32_t most) {
+        const auto all = [&](auto take) {
+            for (uint32_t i = threadIdx.x; i < count; i += Threads) {
+                take(survivors[i]);
+            }
+        };
+        return Narrow{shared.narrow}.limit(all, least, most);
     }
 
     /// Leaves the `least` least of a full buffer and some more.

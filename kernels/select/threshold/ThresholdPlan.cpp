@@ -198,9 +198,9 @@ void setSample(
 }
 
 int ThresholdPlan::sampleThreads() const {
-    return fused || isCluster || isHeld ? policy.threads
-            : sampleParts > 1           ? kPartThreads
-                                        : kSplitThreads;
+    return fused || isComb || isCluster || isHeld ? policy.threads
+            : sampleParts > 1                     ? kPartThreads
+                                                  : kSplitThreads;
 }
 
 std::string ThresholdPlan::toString() const {
