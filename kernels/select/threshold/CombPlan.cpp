@@ -9,11 +9,25 @@ namespace faiss_bits {
 
 namespace {
 
-/// Rows by combs: up to so many results, and columns (measured, H200).
+/// Rows by combs: so many rows for each multiprocessor, and up to so many
+/// columns and results, of longer rows fewer (measured, H200).
+constexpr idx_t kLeastCombRows = 4;
+constexpr idx_t kLeastCombCols = 2048;
+constexpr idx_t kMostCombCols = 36864;
+constexpr idx_t kMostShortCombCols = 10240;
 constexpr int kMostCombK = 256;
+constexpr int kMostLongCombK = 64;
+constexpr int kMostLongNarrowCombK = 128;
 constexpr int kMostCombThreads = 256;
-constexpr idx_t kLeastCombCols = 1025;
-constexpr idx_t kMostCombCols = idx_t(1) << 16;
+
+/// In place of short_rows: from so many columns on, for k that its kernels have
+/// hardly room for, for few rows, and for 16-bit keys of so large a k that
+/// those are not numbers there (measured, H200).
+constexpr idx_t kLeastColsOfFew = 6144;
+constexpr idx_t kMostRowsOfFew = 8;
+constexpr int kLeastCrowdedK = 193;
+constexpr idx_t kLeastNarrowCols = 5120;
+constexpr int kLeastNarrowK = 17;
 
 /// Rows of so many tiles and more lower their limit on the way.
 constexpr double kLeastLoweredTiles = 6;
@@ -84,8 +98,12 @@ bool planThreads(const SelectProblem& p, int threads, ThresholdPlan& plan) {
 } // namespace
 
 bool planCombRows(const SelectProblem& p, ThresholdPlan& plan) {
-    if (p.hasColBias() || p.k < 2 || p.k > kMostCombK ||
-        p.cols < kLeastCombCols || p.cols > kMostCombCols) {
+    const int mostOfLong = sizeOf(p.keyType) == 2 ? kMostLongNarrowCombK
+                                                  : kMostLongCombK;
+    if (p.hasColBias() || p.k < 2 || p.cols < kLeastCombCols ||
+        p.cols > kMostCombCols ||
+        p.k > (p.cols > kMostShortCombCols ? mostOfLong : kMostCombK) ||
+        p.rows < kLeastCombRows * p.device.multiprocessors) {
         return false;
     }
     for (int threads = combThreads(p); threads <= kMostCombThreads;
@@ -97,9 +115,17 @@ bool planCombRows(const SelectProblem& p, ThresholdPlan& plan) {
     return false;
 }
 
-bool takesCombRows(const SelectProblem& p) {
+bool combsAreFaster(const SelectProblem& p) {
+    const bool isNarrow = sizeOf(p.keyType) == 2;
+    const bool isCrowded = p.k >= kLeastCrowdedK && p.cols >= kLeastColsOfFew;
+    const bool areFew = p.rows <= kMostRowsOfFew * p.device.multiprocessors &&
+            p.cols >= kLeastColsOfFew;
+    const bool isMiddling = isNarrow && p.k <= kMostLongNarrowCombK &&
+            p.cols >= kLeastNarrowCols;
+    const bool areNumbers = isNarrow && p.k < kLeastNarrowK;
     ThresholdPlan plan;
-    return planCombRows(p, plan);
+    return (isCrowded || areFew || isMiddling) && !areNumbers &&
+            planCombRows(p, plan);
 }
 
 } // namespace faiss_bits

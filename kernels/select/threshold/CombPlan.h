@@ -8,7 +8,7 @@ namespace faiss_bits {
 /// One block a row, whose tiles span it, if that is the way to take the rows.
 bool planCombRows(const SelectProblem& p, ThresholdPlan& plan);
 
-/// Whether planThreshold takes it.
-bool takesCombRows(const SelectProblem& p);
+/// Whether that takes less time than short_rows.
+bool combsAreFaster(const SelectProblem& p);
 
 } // namespace faiss_bits

@@ -378,15 +378,16 @@ struct CombRowsBody {
                 [&](int i) { return (i == 0 ? 0 : span.tail) + threadIdx.x; });
     }
 
-    /// The block meets after its first tile, where neighbours that are alike
-    /// have let more through than k; to lower its limit after `firstPart` tiles
-    /// (0: never), partGrowth times as many, and so on; and whenever the buffer
-    /// is full: a warp with no room for a survivor waits for the others there,
-    /// so that no order of keys takes a second read of the row.
+    /// The block meets to lower its limit after `firstPart` tiles (0: never),
+    /// partGrowth times as many, and so on, and before that after the first
+    /// tile, where neighbours that are alike have let far more than k through;
+    /// and whenever the buffer is full: a warp with no room for a survivor waits
+    /// for the others there, so that no order of keys takes a second read of the
+    /// row.
     __device__ __forceinline__ void takeTiles(const Edges& edges) {
         const uint32_t numTiles = span.numTiles;
-        uint32_t part = min(numTiles, 1u);
-        bool isFirst = true;
+        bool isFirst = params.firstPart > 0;
+        uint32_t part = isFirst ? min(numTiles, 1u) : numTiles;
         const uint32_t end = numTiles + 1; // the edges
         uint32_t t = 0;
         uint32_t pending = 0;
@@ -417,8 +418,7 @@ struct CombRowsBody {
             limit = lowered(isFirst ? 2 * wanted() + 32 : 0);
             uint64_t wantedPart = uint64_t(part) * params.partGrowth;
             if (isFirst) {
-                wantedPart = params.firstPart == 0 ? numTiles
-                                                   : params.firstPart;
+                wantedPart = params.firstPart;
             }
             part = uint32_t(min(wantedPart, uint64_t(numTiles)));
             isFirst = false;
