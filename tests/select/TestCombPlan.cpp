@@ -28,17 +28,25 @@ int threadsOf(const SelectProblem& p) {
 }
 
 TEST(CombPlans, ManyRowsOfSomeThousandColumns) {
-    EXPECT_EQ(threadsOf(onH200(527, 20000, 10)), 0);
-    EXPECT_GT(threadsOf(onH200(528, 20000, 10)), 0);
+    constexpr DataType kHalf = DataType::Float16;
+    EXPECT_EQ(threadsOf(onH200(527, 16384, 10)), 0);
+    EXPECT_GT(threadsOf(onH200(528, 16384, 10)), 0);
     EXPECT_EQ(threadsOf(onH200(5000, 2047, 10)), 0);
     EXPECT_GT(threadsOf(onH200(5000, 2048, 10)), 0);
-    EXPECT_GT(threadsOf(onH200(5000, 36864, 64)), 0);
-    EXPECT_EQ(threadsOf(onH200(5000, 36865, 10)), 0);
-    EXPECT_EQ(threadsOf(onH200(5000, 36864, 65)), 0);
-    EXPECT_GT(threadsOf(onH200(5000, 36864, 128, DataType::Float16)), 0);
     EXPECT_GT(threadsOf(onH200(5000, 10240, 256)), 0);
     EXPECT_EQ(threadsOf(onH200(5000, 10240, 257)), 0);
     EXPECT_EQ(threadsOf(onH200(5000, 10240, 1)), 0);
+    EXPECT_GT(threadsOf(onH200(600, 10241, 64)), 0);
+    EXPECT_EQ(threadsOf(onH200(600, 10241, 65)), 0);
+    // Longer rows of floats, if they are more.
+    EXPECT_EQ(threadsOf(onH200(1055, 16385, 10)), 0);
+    EXPECT_GT(threadsOf(onH200(1056, 16385, 32)), 0);
+    EXPECT_EQ(threadsOf(onH200(1056, 16385, 33)), 0);
+    EXPECT_GT(threadsOf(onH200(2112, 36864, 64)), 0);
+    EXPECT_EQ(threadsOf(onH200(2112, 36864, 65)), 0);
+    EXPECT_EQ(threadsOf(onH200(5000, 36865, 10)), 0);
+    EXPECT_GT(threadsOf(onH200(528, 36864, 128, kHalf)), 0);
+    EXPECT_EQ(threadsOf(onH200(528, 36864, 129, kHalf)), 0);
     SelectProblem biased = onH200(5000, 10240, 10);
     const float bias = 0;
     biased.colBias = &bias;
@@ -98,10 +106,7 @@ TEST(CombPlans, InPlaceOfShortRows) {
             algorithm(onH200(20000, 8000, 200)),
             SelectAlgorithm::SampleThreshold);
     EXPECT_EQ(
-            algorithm(onH200(20000, 8000, 40, DataType::Float16)),
-            SelectAlgorithm::SampleThreshold);
-    EXPECT_EQ(
-            algorithm(onH200(20000, 8000, 10, DataType::Float16)),
+            algorithm(onH200(800, 8000, 10, DataType::Float16)),
             SelectAlgorithm::ShortRows);
     EXPECT_EQ(
             algorithm(onH200(800, 8000, 1)), SelectAlgorithm::ShortRows);

@@ -9,25 +9,30 @@ namespace faiss_bits {
 
 namespace {
 
-/// Rows by combs: so many rows for each multiprocessor, and up to so many
-/// columns and results, of longer rows fewer (measured, H200).
+/// Rows by combs: so many rows for each multiprocessor, columns, and up to so
+/// many results, of longer rows fewer (measured, H200).
 constexpr idx_t kLeastCombRows = 4;
 constexpr idx_t kLeastCombCols = 2048;
 constexpr idx_t kMostCombCols = 36864;
 constexpr idx_t kMostShortCombCols = 10240;
-constexpr int kMostCombK = 256;
-constexpr int kMostLongCombK = 64;
-constexpr int kMostLongNarrowCombK = 128;
+constexpr int kMostShortCombK = 256;
+constexpr int kMostCombK = 64;
+constexpr int kMostNarrowCombK = 128; // of 16-bit keys
 constexpr int kMostCombThreads = 256;
+/// Floats of longer rows gain where they are more, and with larger k where they
+/// are many.
+constexpr idx_t kLeastLongCombCols = 16385;
+constexpr idx_t kLeastLongCombRows = 8;
+constexpr idx_t kManyLongCombRows = 16;
+constexpr int kMostLongCombK = 32;
 
-/// In place of short_rows: from so many columns on, for k that its kernels have
-/// hardly room for, for few rows, and for 16-bit keys of so large a k that
-/// those are not numbers there (measured, H200).
-constexpr idx_t kLeastColsOfFew = 6144;
-constexpr idx_t kMostRowsOfFew = 8;
+/// In place of short_rows, from so many columns on: few rows, and k that its
+/// kernels have hardly room for; but not where 16-bit keys are numbers there
+/// (measured, H200).
+constexpr idx_t kLeastColsForShort = 6144;
+constexpr idx_t kMostRowsForShort = 8;
 constexpr int kLeastCrowdedK = 193;
-constexpr idx_t kLeastNarrowCols = 5120;
-constexpr int kLeastNarrowK = 17;
+constexpr int kMostNumbersK = 16;
 
 /// Rows of so many tiles and more lower their limit on the way.
 constexpr double kLeastLoweredTiles = 6;
@@ -35,16 +40,9 @@ constexpr double kLeastLoweredTiles = 6;
 /// Bytes of rows that are read faster by many small blocks than by fewer.
 constexpr idx_t kMostSmallBytes = 48 * 1024;
 
-/// The share of the places for blocks that have a row, in all rounds of them.
-double filled(const SelectProblem& p, int threads) {
-    const double slots =
-            double(p.device.multiprocessors) * kCombThreads / threads;
-    const double rounds = p.rows / slots;
-    return rounds / std::ceil(rounds);
-}
-
 /// Small blocks for short rows, where some read while others search or sort,
-/// but for few rows as many threads as there is room for.
+/// and for rows that larger ones would take a second round for; for few rows as
+/// many threads as there is room for.
 int combThreads(const SelectProblem& p) {
     const double part = double(p.rows) / p.device.multiprocessors;
     if (p.k > 128 || part <= 4) {
@@ -54,7 +52,7 @@ int combThreads(const SelectProblem& p) {
         return 128;
     }
     const bool isSmall = p.cols * idx_t(sizeOf(p.keyType)) <= kMostSmallBytes;
-    return isSmall || filled(p, 64) > filled(p, 128) + 0.1 ? 64 : 128;
+    return isSmall || part <= 12 ? 64 : 128;
 }
 
 /// Survivors that a block has room for.
@@ -70,6 +68,26 @@ double combCapacity(const SelectProblem& p, const ThresholdPlan& plan) {
             std::floor(double(p.device.sharedBytes) * threads / kCombThreads) -
             storage - tiles;
     return std::floor(bytes / 8);
+}
+
+/// The largest k of such rows; 0: none.
+int mostCombK(const SelectProblem& p) {
+    const bool isNarrow = sizeOf(p.keyType) == 2;
+    const auto areAtLeast = [&](idx_t rows) {
+        return p.rows >= rows * p.device.multiprocessors;
+    };
+    if (p.cols < kLeastCombCols || p.cols > kMostCombCols ||
+        !areAtLeast(kLeastCombRows)) {
+        return 0;
+    }
+    if (p.cols >= kLeastLongCombCols && !isNarrow) {
+        return areAtLeast(kManyLongCombRows)    ? kMostCombK
+                : areAtLeast(kLeastLongCombRows) ? kMostLongCombK
+                                                 : 0;
+    }
+    return p.cols <= kMostShortCombCols ? kMostShortCombK
+            : isNarrow                  ? kMostNarrowCombK
+                                        : kMostCombK;
 }
 
 /// With blocks of so many threads, if their survivors have room.
@@ -98,12 +116,7 @@ bool planThreads(const SelectProblem& p, int threads, ThresholdPlan& plan) {
 } // namespace
 
 bool planCombRows(const SelectProblem& p, ThresholdPlan& plan) {
-    const int mostOfLong = sizeOf(p.keyType) == 2 ? kMostLongNarrowCombK
-                                                  : kMostLongCombK;
-    if (p.hasColBias() || p.k < 2 || p.cols < kLeastCombCols ||
-        p.cols > kMostCombCols ||
-        p.k > (p.cols > kMostShortCombCols ? mostOfLong : kMostCombK) ||
-        p.rows < kLeastCombRows * p.device.multiprocessors) {
+    if (p.hasColBias() || p.k < 2 || p.k > mostCombK(p)) {
         return false;
     }
     for (int threads = combThreads(p); threads <= kMostCombThreads;
@@ -116,16 +129,12 @@ bool planCombRows(const SelectProblem& p, ThresholdPlan& plan) {
 }
 
 bool combsAreFaster(const SelectProblem& p) {
-    const bool isNarrow = sizeOf(p.keyType) == 2;
-    const bool isCrowded = p.k >= kLeastCrowdedK && p.cols >= kLeastColsOfFew;
-    const bool areFew = p.rows <= kMostRowsOfFew * p.device.multiprocessors &&
-            p.cols >= kLeastColsOfFew;
-    const bool isMiddling = isNarrow && p.k <= kMostLongNarrowCombK &&
-            p.cols >= kLeastNarrowCols;
-    const bool areNumbers = isNarrow && p.k < kLeastNarrowK;
+    const bool areFew =
+            p.rows <= kMostRowsForShort * p.device.multiprocessors;
+    const bool areNumbers = sizeOf(p.keyType) == 2 && p.k <= kMostNumbersK;
     ThresholdPlan plan;
-    return (isCrowded || areFew || isMiddling) && !areNumbers &&
-            planCombRows(p, plan);
+    return p.cols >= kLeastColsForShort && !areNumbers &&
+            (areFew || p.k >= kLeastCrowdedK) && planCombRows(p, plan);
 }
 
 } // namespace faiss_bits
