@@ -97,19 +97,16 @@ TEST(CombPlans, InPlaceOfShortRows) {
     const auto algorithm = [](const SelectProblem& p) {
         return planSelection(p).algorithm();
     };
+    EXPECT_EQ(algorithm(onH200(20000, 8000, 10)), SelectAlgorithm::ShortRows);
     EXPECT_EQ(
-            algorithm(onH200(20000, 8000, 10)), SelectAlgorithm::ShortRows);
-    EXPECT_EQ(
-            algorithm(onH200(800, 8000, 10)),
-            SelectAlgorithm::SampleThreshold);
+            algorithm(onH200(800, 8000, 10)), SelectAlgorithm::SampleThreshold);
     EXPECT_EQ(
             algorithm(onH200(20000, 8000, 200)),
             SelectAlgorithm::SampleThreshold);
     EXPECT_EQ(
             algorithm(onH200(800, 8000, 10, DataType::Float16)),
             SelectAlgorithm::ShortRows);
-    EXPECT_EQ(
-            algorithm(onH200(800, 8000, 1)), SelectAlgorithm::ShortRows);
+    EXPECT_EQ(algorithm(onH200(800, 8000, 1)), SelectAlgorithm::ShortRows);
 }
 
 } // namespace

@@ -58,8 +58,8 @@ int combThreads(const SelectProblem& p) {
 /// Survivors that a block has room for.
 double combCapacity(const SelectProblem& p, const ThresholdPlan& plan) {
     const int threads = plan.policy.threads;
-    const double tiles = std::max(
-            32.0 * threads * kCombPacks, 16.0 * plan.policy.room);
+    const double tiles =
+            std::max(32.0 * threads * kCombPacks, 16.0 * plan.policy.room);
     // A bin for each of a thread's four, or for each place of a sort, and what
     // the block's warps tell each other; what a block takes beside its own.
     const double storage =
@@ -81,7 +81,7 @@ int mostCombK(const SelectProblem& p) {
         return 0;
     }
     if (p.cols >= kLeastLongCombCols && !isNarrow) {
-        return areAtLeast(kManyLongCombRows)    ? kMostCombK
+        return areAtLeast(kManyLongCombRows)     ? kMostCombK
                 : areAtLeast(kLeastLongCombRows) ? kMostLongCombK
                                                  : 0;
     }
@@ -105,8 +105,8 @@ bool planThreads(const SelectProblem& p, int threads, ThresholdPlan& plan) {
         plan.partGrowth = 4;
         survivors = p.k * (plan.firstPart + tiles / plan.firstPart);
     }
-    plan.capacity = uint32_t(
-            std::clamp(combCapacity(p, plan), 0.0, double(p.cols)));
+    plan.capacity =
+            uint32_t(std::clamp(combCapacity(p, plan), 0.0, double(p.cols)));
     plan.expected = uint32_t(survivors * 1.25);
     return plan.policy.room > 0 &&
             plan.capacity >=
@@ -129,8 +129,7 @@ bool planCombRows(const SelectProblem& p, ThresholdPlan& plan) {
 }
 
 bool combsAreFaster(const SelectProblem& p) {
-    const bool areFew =
-            p.rows <= kMostRowsForShort * p.device.multiprocessors;
+    const bool areFew = p.rows <= kMostRowsForShort * p.device.multiprocessors;
     const bool areNumbers = sizeOf(p.keyType) == 2 && p.k <= kMostNumbersK;
     ThresholdPlan plan;
     return p.cols >= kLeastColsForShort && !areNumbers &&

@@ -12,31 +12,25 @@
 
 #include "kernels/device/KeepEntries.cuh"
 #include "kernels/device/Narrow.cuh"
-#include "kernels/select/threshold/CombTile.cuh"
-#include "kernels/select/threshold/ThresholdParams.h"
-#include "kernels/select/threshold/ThresholdPolicy.h"
+#include "kernels/select/threshold/CombReader.cuh"
 #include "kernels/survivors/RowFinish.cuh"
 
 namespace faiss_bits {
 
 /// Room: entries that are sorted at the end, at least k.
 template <class T, int Threads, int Room, bool Largest>
-struct CombRowsBody {
+struct CombRowsBody : CombReader<T, Threads, Largest> {
+    using Reader = CombReader<T, Threads, Largest>;
     using Narrow = BlockNarrow<Threads>;
     using Finish = RowFinish<T, ThresholdParams, Threads, Room>;
-    using Span = CombSpan<T>;
-    using Pack = CombPack<T>;
-    static constexpr int kPacks = kCombPacks;
-    static constexpr int kItems = kPacks * Pack::kCount;
-    static_assert(kItems <= 32, "a bit each");
-    /// Threads that copy a line; lines of a tile, and those that lie together.
-    static constexpr uint32_t kOfLine = Span::kLineBytes / 16;
-    static constexpr uint32_t kTogether = Threads / kOfLine;
-    static constexpr uint32_t kLines = kTogether * kPacks;
-    static_assert(Threads >= int(Span::kLineKeys), "a thread for each edge key");
+    using Reader::kPacks;
+    using Reader::params;
+    using Reader::slots;
+    using Reader::span;
+    using typename Reader::Edges;
+    using typename Reader::Pack;
     /// Groups of a thread's packs, among whose least keys the limit is sought.
     static constexpr int kGroups = Room <= 64 ? (Threads <= 64 ? 2 : 1) : 4;
-    static constexpr int kStagePacks = Threads * kPacks;
 
     struct SharedStorage {
         union {
@@ -52,21 +46,13 @@ struct CombRowsBody {
     static constexpr size_t kStorageWords =
             (sizeof(SharedStorage) + 127) / 128 * 16;
     static constexpr size_t kTileWords =
-            std::max<size_t>(2 * kStagePacks * 2, Finish::kRoomWords);
+            std::max<size_t>(2 * Reader::kStagePacks * 2, Finish::kRoomWords);
     static constexpr size_t words(size_t capacity) {
         return kStorageWords + kTileWords + capacity;
     }
 
     SharedStorage& shared;
-    Pack* slots; // [2][kPacks][Threads], two tiles
     uint64_t* survivors;
-    const ThresholdParams& params;
-    const T* row;
-    Span span;
-    uint32_t column;  // of this thread's first pack in tile 0
-    uint32_t between; // lines from pack to pack of a tile
-    int left;         // pack v of tile t is there if t + v * between < left
-    const T* next;    // first pack of the tile that is requested next
     uint64_t limit = kNoEntry;
 
     __device__ __forceinline__ CombRowsBody(
@@ -75,23 +61,11 @@ struct CombRowsBody {
             uint64_t* room,
             const ThresholdParams& p,
             uint32_t number)
-            : shared(storage),
-              slots(tiles),
-              survivors(room),
-              params(p),
-              row(static_cast<const T*>(p.keys) + p.rowStride * number),
-              span(row, p.cols, kLines),
-              between(kTogether * span.numTiles) {
-        const uint32_t line = threadIdx.x / kOfLine * span.numTiles;
-        column = span.headEnd + line * Span::kLineKeys +
-                threadIdx.x % kOfLine * Pack::kCount;
-        left = int(span.lines) - int(line);
-        next = row + column;
-    }
+            : Reader(tiles, p, number), shared(storage), survivors(room) {}
 
     __device__ __forceinline__ void run(uint32_t number) {
-        request(0);
-        request(1);
+        this->request(0);
+        this->request(1);
         const Edges edges(*this);
         if (threadIdx.x == 0) {
             shared.buffered = 0;
@@ -110,87 +84,20 @@ struct CombRowsBody {
     }
 
    private:
-    static constexpr uint32_t kInfinityKey = 0xFF800000u;
-
-    __device__ __forceinline__ static float inOrder(T key) {
-        return Largest ? -toFloat(key) : toFloat(key);
-    }
-
     __device__ __forceinline__ uint32_t wanted() const {
         return min(uint32_t(params.k), params.cols);
-    }
-
-    /// This thread's packs of tile t, Threads apart.
-    __device__ __forceinline__ Pack* packsOf(uint32_t t) const {
-        return slots + t % 2 * kStagePacks + threadIdx.x;
-    }
-
-    __device__ __forceinline__ bool isThere(int v, uint32_t t) const {
-        return int(t + v * between) < left;
-    }
-
-    __device__ __forceinline__ uint32_t columnOf(int v, uint32_t t) const {
-        return column + (t + v * between) * Span::kLineKeys;
-    }
-
-    __device__ __forceinline__ static void copy(Pack* to, const T* from) {
-        asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(
-                             uint32_t(__cvta_generic_to_shared(to))),
-                     "l"(from)
-                     : "memory");
-    }
-
-    /// Enqueues the copy of tile t, if there is such a one. Tiles are requested
-    /// in their order.
-    __device__ __forceinline__ void request(uint32_t t) {
-        if (t < span.numTiles) {
-            Pack* to = packsOf(t);
-            const uint32_t step = between * Span::kLineKeys;
-            if (isThere(kPacks - 1, t)) {
-#pragma unroll
-                for (uint32_t v = 0; v < kPacks; ++v) {
-                    copy(to + v * Threads, next + size_t(step) * v);
-                }
-            } else {
-#pragma unroll 1
-                for (uint32_t v = 0; v < kPacks; ++v) {
-                    if (isThere(v, t)) {
-                        copy(to + v * Threads, next + size_t(step) * v);
-                    } else {
-                        reinterpret_cast<uint4&>(to[v * Threads]) = {
-                                Pack::kNans,
-                                Pack::kNans,
-                                Pack::kNans,
-                                Pack::kNans};
-                    }
-                }
-            }
-            next += Span::kLineKeys;
-        }
-        asm volatile("cp.async.commit_group;" ::: "memory");
-    }
-
-    /// Waits for a tile; the last request was that of the next one. Every
-    /// thread reads what it has copied, so that no barrier is needed.
-    __device__ __forceinline__ static void wait() {
-        asm volatile("cp.async.wait_group 1;" ::: "memory");
-    }
-
-    __device__ __forceinline__ static Pack load(const Pack* from) {
-        Pack pack;
-        reinterpret_cast<uint4&>(pack) = reinterpret_cast<const uint4&>(*from);
-        return pack;
     }
 
     /// What k keys of the first tile are not above, and in random order hardly
     /// more. Begins and ends with the block in step.
     __device__ __forceinline__ uint64_t firstLimit() {
-        wait();
-        const Pack* packs = packsOf(0);
+        this->wait();
+        const Pack* packs = this->packsOf(0);
         uint32_t best[kPacks];
 #pragma unroll
         for (int v = 0; v < kPacks; ++v) {
-            best[v] = load(packs + v * Threads).template best<Largest>();
+            best[v] =
+                    Reader::load(packs + v * Threads).template best<Largest>();
         }
         uint64_t least[kGroups];
         if constexpr (sizeof(T) == 2 && kGroups == 4) {
@@ -201,7 +108,8 @@ struct CombRowsBody {
                     return g % 2 == 0 ? Pack::template even<Largest>(best[v])
                                       : Pack::template odd<Largest>(best[v]);
                 };
-                least[g] = leastOf<2>(g / 2, Pack::kCount - 2 + g % 2, value);
+                least[g] = this->template leastOf<2>(
+                        g / 2, Pack::kCount - 2 + g % 2, value);
             }
         } else {
 #pragma unroll
@@ -209,7 +117,8 @@ struct CombRowsBody {
                 const auto value = [&](int v) {
                     return Pack::template valueOf<Largest>(best[v]);
                 };
-                least[g] = leastOf<kGroups>(g, Pack::kCount - 1, value);
+                least[g] = this->template leastOf<kGroups>(
+                        g, Pack::kCount - 1, value);
             }
         }
         const auto all = [&](auto take) {
@@ -222,78 +131,6 @@ struct CombRowsBody {
         };
         const uint32_t k = wanted();
         return Narrow{shared.narrow}.limit(all, k, k + k / 4 + 4);
-    }
-
-    /// An entry that is not below the least of every `Every`-th pack from
-    /// `first` on: its key, and the column of place `last` of its pack, which
-    /// it does not lie behind. These are distinct. Packs that are there come
-    /// first.
-    template <int Every, class ValueOf>
-    __device__ __forceinline__ uint64_t
-    leastOf(int first, int last, const ValueOf& valueOf) const {
-        float least = valueOf(first);
-        int from = first;
-#pragma unroll
-        for (int v = first + Every; v < kPacks; v += Every) {
-            const float value = valueOf(v);
-            // A number is less than NaN.
-            if (value < least || (least != least && value == value)) {
-                least = value;
-                from = v;
-            }
-        }
-        return isThere(first, 0)
-                ? makeEntry(orderedKey(least), columnOf(from, 0) + last)
-                : kNoEntry;
-    }
-
-    /// Bits of a tile's keys that may be within the limit: their value is not
-    /// above the limit's, and not equal to it in packs behind its column.
-    __device__ __forceinline__ uint32_t within(uint32_t t) const {
-        const Pack* packs = packsOf(t);
-        const uint32_t key = entryKey(limit);
-        // A limit may be no entry but the end of a bin (Narrow.cuh): beyond
-        // infinity its key is no number's, and compares with none.
-        if (key > kInfinityKey) {
-            uint32_t mask = 0;
-#pragma unroll
-            for (int v = 0; v < kPacks; ++v) {
-                mask |= isThere(v, t) ? ((1u << Pack::kCount) - 1)
-                                << (v * Pack::kCount)
-                                      : 0;
-            }
-            return mask;
-        }
-        const float most = keyValue(key);
-        uint32_t best = load(packs).template best<Largest>();
-#pragma unroll
-        for (int v = 1; v < kPacks; ++v) {
-            best = Pack::template better<Largest>(
-                    best,
-                    load(packs + v * Threads).template best<Largest>());
-        }
-        uint32_t mask = 0;
-        if (Pack::template valueOf<Largest>(best) <= most) {
-            // Zero is one value: the float below it is not -0.
-            const float less = keyValue(key == kZeroKey ? key - 2 : key - 1);
-#pragma unroll
-            for (int v = 0; v < kPacks; ++v) {
-                const Pack pack = load(packs + v * Threads);
-                const bool isLate = columnOf(v, t) > entryColumn(limit);
-                const float bound = isLate ? less : most;
-#pragma unroll
-                for (int i = 0; i < Pack::kCount; ++i) {
-                    const uint32_t bits = sizeof(T) == 4 ? pack.words[i % 4]
-                            : i % 2 == 0
-                            ? pack.words[i / 2] & 0xFFFFu
-                            : pack.words[i / 2] >> 16;
-                    mask |= inOrder(Pack::key(bits)) <= bound
-                            ? 1u << (v * Pack::kCount + i)
-                            : 0;
-                }
-            }
-        }
-        return mask;
     }
 
     /// Appends those of `pending` that are within the limit; keyOf(i) and
@@ -310,7 +147,8 @@ struct CombRowsBody {
         while (pending != 0) {
             const int i = __ffs(pending) - 1;
             const T key = keyOf(i);
-            const uint64_t e = makeEntry(orderedKey(inOrder(key)), columnOf(i));
+            const uint64_t e =
+                    makeEntry(orderedKey(Reader::inOrder(key)), columnOf(i));
             if (e <= limit) {
                 const uint32_t slot = atomicAdd(&shared.buffered, 1u);
                 if (slot >= params.capacity) {
@@ -328,7 +166,7 @@ struct CombRowsBody {
     }
 
     __device__ __forceinline__ bool appendTile(uint32_t t, uint32_t& pending) {
-        const auto* keys = reinterpret_cast<const T*>(packsOf(t));
+        const auto* keys = reinterpret_cast<const T*>(this->packsOf(t));
         return append(
                 pending,
                 [&](int i) {
@@ -337,36 +175,9 @@ struct CombRowsBody {
                              i % Pack::kCount];
                 },
                 [&](int i) {
-                    return columnOf(i / Pack::kCount, t) + i % Pack::kCount;
+                    return this->columnOf(i / Pack::kCount, t) +
+                            i % Pack::kCount;
                 });
-    }
-
-    /// Head and tail: a key of each for some threads, which are on their way
-    /// from the beginning.
-    struct Edges {
-        T head;
-        T tail;
-
-        __device__ __forceinline__ explicit Edges(const CombRowsBody& body)
-                : head(Pack::key(Pack::kNans)), tail(Pack::key(Pack::kNans)) {
-            if (threadIdx.x < body.span.headEnd) {
-                head = __ldg(body.row + threadIdx.x);
-            }
-            if (threadIdx.x < body.params.cols - body.span.tail) {
-                tail = __ldg(body.row + body.span.tail + threadIdx.x);
-            }
-        }
-    };
-
-    __device__ __forceinline__ uint32_t within(const Edges& edges) const {
-        const uint32_t key = entryKey(limit);
-        const bool all = key > kInfinityKey;
-        const float most = keyValue(key);
-        const bool hasHead = threadIdx.x < span.headEnd &&
-                (all || inOrder(edges.head) <= most);
-        const bool hasTail = threadIdx.x < params.cols - span.tail &&
-                (all || inOrder(edges.tail) <= most);
-        return (hasHead ? 1u : 0u) | (hasTail ? 2u : 0u);
     }
 
     __device__ __forceinline__ bool appendEdges(
@@ -381,9 +192,9 @@ struct CombRowsBody {
     /// The block meets to lower its limit after `firstPart` tiles (0: never),
     /// partGrowth times as many, and so on, and before that after the first
     /// tile, where neighbours that are alike have let far more than k through;
-    /// and whenever the buffer is full: a warp with no room for a survivor waits
-    /// for the others there, so that no order of keys takes a second read of the
-    /// row.
+    /// and whenever the buffer is full: a warp with no room for a survivor
+    /// waits for the others there, so that no order of keys takes a second read
+    /// of the row.
     __device__ __forceinline__ void takeTiles(const Edges& edges) {
         const uint32_t numTiles = span.numTiles;
         bool isFirst = params.firstPart > 0;
@@ -395,19 +206,19 @@ struct CombRowsBody {
         while (true) {
             while (t < part) {
                 if (!isStopped) {
-                    wait();
-                    pending = within(t);
+                    this->wait();
+                    pending = this->within(t, limit);
                 }
                 isStopped = !appendTile(t, pending);
                 if (isStopped) {
                     break;
                 }
-                request(t + 2);
+                this->request(t + 2);
                 ++t;
             }
             if (t == numTiles) {
                 if (!isStopped) {
-                    pending = within(edges);
+                    pending = this->within(edges, limit);
                 }
                 isStopped = !appendEdges(edges, pending);
                 t += isStopped ? 0 : 1;
