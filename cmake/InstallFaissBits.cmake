@@ -71,6 +71,7 @@ if(FAISS_BITS_ENABLE_GPU)
     PATTERN SelectTable.h EXCLUDE
     PATTERN "*Policy.h" EXCLUDE
     PATTERN ThresholdPlan.h EXCLUDE
+    PATTERN CombPlan.h EXCLUDE
     PATTERN HeldPlan.h EXCLUDE
     PATTERN WholeRowsPlan.h EXCLUDE
     PATTERN words EXCLUDE

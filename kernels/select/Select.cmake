@@ -26,11 +26,13 @@ set(threshold_header "kernels/select/threshold/ThresholdLaunch.cuh")
 set(threshold_arguments "const ThresholdParams&, unsigned, cudaStream_t")
 read_policies(select/threshold/Policies.inc BITS_WHOLE_ROWS whole_policies)
 read_policies(select/threshold/Policies.inc BITS_CLUSTER_ROWS cluster_policies)
+read_policies(select/threshold/Policies.inc BITS_COMB_ROWS comb_policies)
 read_policies(select/threshold/Policies.inc BITS_HELD_ROWS held_policies)
 read_policies(select/threshold/Policies.inc BITS_FINISH_ROWS finish_policies)
 # "threads, room, mostK" to what names the kernel.
 list(TRANSFORM whole_policies REPLACE "^([0-9]+, [0-9]+), [0-9]+$" "\\1")
 list(TRANSFORM cluster_policies REPLACE "^([0-9]+, [0-9]+), [0-9]+$" "\\1")
+list(TRANSFORM comb_policies REPLACE "^([0-9]+, [0-9]+), [0-9]+$" "\\1")
 list(TRANSFORM held_policies REPLACE "^([0-9]+, [0-9]+), [0-9]+$" "\\1")
 list(TRANSFORM finish_policies REPLACE "^([0-9]+, [0-9]+), [0-9]+$" "\\1")
 foreach(keys FloatKeys HalfKeys BFloat16Keys BiasedKeys)
@@ -64,6 +66,13 @@ foreach(keys FloatKeys HalfKeys BFloat16Keys BiasedKeys)
     endforeach()
     add_instance("kernels/select/threshold/ClusterLaunch.cuh"
       "cluster_${keys}" ${signatures})
+    set(signatures "")
+    foreach(policy IN LISTS comb_policies)
+      list(APPEND signatures
+        "launchCombRows<${keys}, ${policy}>(${threshold_arguments})")
+    endforeach()
+    add_instance("kernels/select/threshold/CombLaunch.cuh"
+      "comb_${keys}" ${signatures})
     set(signatures "")
     foreach(policy IN LISTS held_policies)
       list(APPEND signatures
@@ -153,6 +162,7 @@ add_library(bits_select OBJECT
   select/bits/BitsPlan.cpp
   select/short_rows/FewOfRowsPlan.cpp
   select/short_rows/ShortRowsSelect.cpp
+  select/threshold/CombPlan.cpp
   select/threshold/HeldPlan.cpp
   select/threshold/SampleChoice.cpp
   select/threshold/SecondSample.cpp

@@ -53,6 +53,15 @@ double wholeRows(const Shape& s, const ThresholdPlan& plan, double survivors) {
             rounds * (5.9 + 4.4e-3 * s.k) + sorts / s.arithmetic;
 }
 
+/// The same with tiles that span their row (fitted to 76 cells of an H200,
+/// within a tenth).
+double combRows(const Shape& s, const ThresholdPlan& plan) {
+    const int blocks = kCombThreads / plan.policy.threads;
+    const double rounds = std::max(1.0, s.rows / (132 * s.arithmetic * blocks));
+    return 14.8 + 1.02 * s.read + 2.5 * rounds +
+            55e-6 * s.rows * s.k / s.arithmetic;
+}
+
 /// The blocks of a cluster a row, all in one kernel. The constants are an
 /// H100's.
 double clusterRows(const SelectProblem& p, const Shape& s, int blocks) {
@@ -89,6 +98,9 @@ double sampleThreshold(const SelectProblem& p, const Shape& s) {
     }
     if (plan.isCluster) {
         return clusterRows(p, s, plan.sampleParts);
+    }
+    if (plan.isComb) {
+        return combRows(s, plan);
     }
     if (plan.fused) {
         return wholeRows(s, plan, survivors);

@@ -5,6 +5,7 @@
 #include "kernels/select/SelectImplementation.h"
 #include "kernels/select/SelectShapeKey.h"
 #include "kernels/select/SelectTable.h"
+#include "kernels/select/threshold/CombPlan.h"
 #include "kernels/select/threshold/HeldPlan.h"
 
 namespace faiss_bits {
@@ -54,10 +55,11 @@ SelectAlgorithm tabled(const SelectProblem& p) {
     };
     if (const SelectTableRow* row = rowFor(kSelectTable, p, takes)) {
         // The table's row may be one of many rows, too: few of them take less
-        // time if a block holds each than if a warp reads it (measured, H200).
-        const bool isHeld = row->algorithm == SelectAlgorithm::ShortRows &&
-                p.k > 1 && holdsRows(p);
-        return isHeld ? SelectAlgorithm::SampleThreshold : row->algorithm;
+        // time if a block holds each than if a warp reads it. And it is of
+        // kernels before combs (measured, H200).
+        const bool isBlocks = row->algorithm == SelectAlgorithm::ShortRows &&
+                p.k > 1 && (holdsRows(p) || combsAreFaster(p));
+        return isBlocks ? SelectAlgorithm::SampleThreshold : row->algorithm;
     }
     return p.k <= kMaxSelectK ? SelectAlgorithm::Bits
                               : SelectAlgorithm::RadixSelect;

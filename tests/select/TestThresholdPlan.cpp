@@ -113,6 +113,8 @@ TEST(ThresholdPlans, NameAPolicyOfTheList) {
                 ? std::span<const ThresholdPolicy>(kHeldRowsPolicies)
                 : plan.isCluster
                 ? std::span<const ThresholdPolicy>(kClusterRowsPolicies)
+                : plan.isComb
+                ? std::span<const ThresholdPolicy>(kCombRowsPolicies)
                 : plan.fused
                 ? std::span<const ThresholdPolicy>(kWholeRowsPolicies)
                 : std::span<const ThresholdPolicy>(kFinishRowsPolicies);
@@ -133,6 +135,7 @@ TEST(ThresholdPlans, TakeEveryPolicy) {
     });
     for (const auto& list :
          {std::span<const ThresholdPolicy>(kWholeRowsPolicies),
+          std::span<const ThresholdPolicy>(kCombRowsPolicies),
           std::span<const ThresholdPolicy>(kHeldRowsPolicies),
           std::span<const ThresholdPolicy>(kFinishRowsPolicies)}) {
         for (const ThresholdPolicy& one : list) {
@@ -180,7 +183,7 @@ TEST(ThresholdPlans, CapacitiesAreWithinTheSortsLimit) {
                     p.device.blockSharedBytes);
             EXPECT_TRUE(
                     plan.sampleParts == 1 || p.device.computeCapability >= 90);
-        } else if (!plan.fused) {
+        } else if (!plan.fused && !plan.isComb) {
             EXPECT_GE(plan.batchRows, 1);
             EXPECT_NO_THROW(
                     survivorSortWorkspaceBytes(plan.batchRows, plan.capacity));
@@ -265,7 +268,7 @@ TEST(ThresholdPlans, LongRowsHaveAnotherTurn) {
     size_t without = 0;
     forEachShape([&](const SelectProblem& p) {
         const ThresholdPlan plan = planThreshold(p);
-        if (plan.fused || plan.isCluster || plan.isHeld ||
+        if (plan.fused || plan.isComb || plan.isCluster || plan.isHeld ||
             plan.samplePlaces == 0) {
             EXPECT_EQ(plan.againPlaces, 0);
             return;

@@ -4,6 +4,7 @@
 #include <bit>
 #include <cmath>
 
+#include "kernels/select/threshold/CombPlan.h"
 #include "kernels/select/threshold/HeldPlan.h"
 #include "kernels/select/threshold/SampleChoice.h"
 #include "kernels/select/threshold/SecondSample.h"
@@ -197,9 +198,9 @@ void setSample(
 }
 
 int ThresholdPlan::sampleThreads() const {
-    return fused || isCluster || isHeld ? policy.threads
-            : sampleParts > 1           ? kPartThreads
-                                        : kSplitThreads;
+    return fused || isComb || isCluster || isHeld ? policy.threads
+            : sampleParts > 1                     ? kPartThreads
+                                                  : kSplitThreads;
 }
 
 std::string ThresholdPlan::toString() const {
@@ -213,6 +214,11 @@ std::string ThresholdPlan::toString() const {
     if (isCluster) {
         return "a cluster a row, " + policy.toString() + sample;
     }
+    if (isComb) {
+        return "a block a row by combs, " + policy.toString() + ", " +
+                "first part = " + std::to_string(firstPart) +
+                " tiles, capacity = " + std::to_string(capacity);
+    }
     if (fused) {
         return "a block a row, " + policy.toString() + sample;
     }
@@ -225,7 +231,7 @@ std::string ThresholdPlan::toString() const {
 ThresholdPlan planThreshold(const SelectProblem& p) {
     ThresholdPlan plan;
     if (!planHeldRows(p, plan) && !planClusterRows(p, plan) &&
-        !planWholeRows(p, plan)) {
+        !planCombRows(p, plan) && !planWholeRows(p, plan)) {
         planSplit(p, plan);
     }
     return plan;

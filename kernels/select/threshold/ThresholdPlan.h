@@ -12,6 +12,7 @@ namespace faiss_bits {
 /// How SampleThreshold goes about a problem. Host only, no CUDA call.
 struct ThresholdPlan {
     bool fused = false;     ///< one block a row does everything
+    bool isComb = false;    ///< the same, and each of its tiles spans the row
     bool isCluster = false; ///< sampleParts blocks share a row in one launch
     bool isHeld = false;    ///< sampleParts blocks hold a row in registers
     ThresholdPolicy policy; ///< of a fused block, or of those that finish rows

@@ -8,6 +8,11 @@ namespace faiss_bits {
 
 /// Keys of a thread that holds a row, or a part of one, in registers, at most.
 constexpr int kMostHeldItems = 32;
+
+/// Of rows by combs: packs of 16 bytes that a thread has of a tile, and threads
+/// of a multiprocessor.
+constexpr int kCombPacks = 4;
+constexpr int kCombThreads = 1024;
 /// Shared memory of such a block, at most, beside its entries.
 constexpr size_t kHeldStorageBytes = 32 * 1024;
 
@@ -33,6 +38,11 @@ inline constexpr ThresholdPolicy kWholeRowsPolicies[] = {
 
 #define BITS_CLUSTER_ROWS(threads, room, mostK) {threads, room, mostK},
 inline constexpr ThresholdPolicy kClusterRowsPolicies[] = {
+#include "kernels/select/threshold/Policies.inc"
+};
+
+#define BITS_COMB_ROWS(threads, room, mostK) {threads, room, mostK},
+inline constexpr ThresholdPolicy kCombRowsPolicies[] = {
 #include "kernels/select/threshold/Policies.inc"
 };
 

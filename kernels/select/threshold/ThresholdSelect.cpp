@@ -8,6 +8,7 @@
 #include "kernels/select/SelectChecks.h"
 #include "kernels/select/SelectImplementation.h"
 #include "kernels/select/bits/BitsLaunch.h"
+#include "kernels/select/threshold/CombLaunch.h"
 #include "kernels/select/threshold/HeldLaunch.h"
 #include "kernels/select/threshold/ThresholdLaunch.h"
 #include "kernels/select/threshold/ThresholdPlan.h"
@@ -67,6 +68,19 @@ Launch clusterRowsLaunch(const SelectProblem& p, const ThresholdPlan& plan) {
     });
 }
 
+Launch combRowsLaunch(const SelectProblem& p, const ThresholdPlan& plan) {
+    return forKeys(p, [&]<class Keys>() -> Launch {
+        if constexpr (!std::is_same_v<Keys, BiasedKeys>) {
+#define BITS_COMB_ROWS(threads, room, mostK)                    \
+    if (plan.policy == ThresholdPolicy{threads, room, mostK}) { \
+        return launchCombRows<Keys, threads, room>;             \
+    }
+#include "kernels/select/threshold/Policies.inc"
+        }
+        throw noKernel(plan);
+    });
+}
+
 Launch heldRowsLaunch(const SelectProblem& p, const ThresholdPlan& plan) {
     return forKeys(p, [&]<class Keys>() -> Launch {
         if constexpr (!std::is_same_v<Keys, BiasedKeys>) {
@@ -103,7 +117,7 @@ struct Slices {
 
 Slices takeSlices(const ThresholdPlan& plan, WorkspaceSlices& slices) {
     Slices taken;
-    if (plan.fused || plan.isHeld) {
+    if (plan.fused || plan.isComb || plan.isHeld) {
         return taken;
     }
     const size_t rows = plan.batchRows;
@@ -242,6 +256,8 @@ struct ThresholdFamily {
                     plan.sampleParts,
                     params,
                     stream);
+        } else if (plan.isComb) {
+            runAlone(p, combRowsLaunch(p, plan), 1, params, stream);
         } else if (plan.fused) {
             runAlone(p, wholeRowsLaunch(p, plan), 1, params, stream);
         } else {

@@ -1,0 +1,309 @@
+/// One block a row, for many rows of some thousand columns: one read, and the
+/// limit from the first tile of it, which spans the row (CombTile.cuh). A
+/// sample would be read before, while nothing else of the block is in flight;
+/// and no row needs a second read, as k keys of the first tile are not above
+/// the limit.
+///
+/// Bound by: the read of the keys, or for shorter rows instructions, about half
+/// of which find the limit and sort.
+#pragma once
+
+#include <algorithm>
+
+#include "kernels/device/KeepEntries.cuh"
+#include "kernels/device/Narrow.cuh"
+#include "kernels/select/threshold/CombReader.cuh"
+#include "kernels/survivors/RowFinish.cuh"
+
+namespace faiss_bits {
+
+/// Room: entries that are sorted at the end, at least k.
+template <class T, int Threads, int Room, bool Largest>
+struct CombRowsBody : CombReader<T, Threads, Largest> {
+    using Reader = CombReader<T, Threads, Largest>;
+    using Narrow = BlockNarrow<Threads>;
+    using Finish = RowFinish<T, ThresholdParams, Threads, Room>;
+    using Reader::kPacks;
+    using Reader::params;
+    using Reader::slots;
+    using Reader::span;
+    using typename Reader::Edges;
+    using typename Reader::Pack;
+    /// Groups of a thread's packs, among whose least keys the limit is sought.
+    static constexpr int kGroups = Room <= 64 ? (Threads <= 64 ? 2 : 1) : 4;
+
+    struct SharedStorage {
+        union {
+            typename Narrow::SharedStorage narrow;
+            typename Finish::SharedStorage finish;
+        };
+        uint32_t buffered;
+        bool minusZero; // there may be such a survivor
+    };
+
+    /// Words of dynamic shared memory: the storage; the tiles, whose place the
+    /// sort takes at the end; the survivors.
+    static constexpr size_t kStorageWords =
+            (sizeof(SharedStorage) + 127) / 128 * 16;
+    static constexpr size_t kTileWords =
+            std::max<size_t>(2 * Reader::kStagePacks * 2, Finish::kRoomWords);
+    static constexpr size_t words(size_t capacity) {
+        return kStorageWords + kTileWords + capacity;
+    }
+
+    SharedStorage& shared;
+    uint64_t* survivors;
+    uint64_t limit = kNoEntry;
+
+    __device__ __forceinline__ CombRowsBody(
+            SharedStorage& storage,
+            Pack* tiles,
+            uint64_t* room,
+            const ThresholdParams& p,
+            uint32_t number)
+            : Reader(tiles, p, number), shared(storage), survivors(room) {}
+
+    __device__ __forceinline__ void run(uint32_t number) {
+        this->request(0);
+        this->request(1);
+        const Edges edges(*this);
+        if (threadIdx.x == 0) {
+            shared.buffered = 0;
+            shared.minusZero = false;
+        }
+        limit = firstLimit();
+        takeTiles(edges);
+        Finish{shared.finish}.run(
+                params,
+                number,
+                survivors,
+                shared.buffered,
+                limit,
+                reinterpret_cast<uint64_t*>(slots),
+                !shared.minusZero);
+    }
+
+   private:
+    __device__ __forceinline__ uint32_t wanted() const {
+        return min(uint32_t(params.k), params.cols);
+    }
+
+    /// What k keys of the first tile are not above, and in random order hardly
+    /// more. Begins and ends with the block in step.
+    __device__ __forceinline__ uint64_t firstLimit() {
+        this->wait();
+        const Pack* packs = this->packsOf(0);
+        uint32_t best[kPacks];
+#pragma unroll
+        for (int v = 0; v < kPacks; ++v) {
+            best[v] =
+                    Reader::load(packs + v * Threads).template best<Largest>();
+        }
+        uint64_t least[kGroups];
+        if constexpr (sizeof(T) == 2 && kGroups == 4) {
+            // Keys of even and odd places of two packs each.
+#pragma unroll
+            for (int g = 0; g < kGroups; ++g) {
+                const auto value = [&](int v) {
+                    return g % 2 == 0 ? Pack::template even<Largest>(best[v])
+                                      : Pack::template odd<Largest>(best[v]);
+                };
+                least[g] = this->template leastOf<2>(
+                        g / 2, Pack::kCount - 2 + g % 2, value);
+            }
+        } else {
+#pragma unroll
+            for (int g = 0; g < kGroups; ++g) {
+                const auto value = [&](int v) {
+                    return Pack::template valueOf<Largest>(best[v]);
+                };
+                least[g] = this->template leastOf<kGroups>(
+                        g, Pack::kCount - 1, value);
+            }
+        }
+        const auto all = [&](auto take) {
+#pragma unroll
+            for (int g = 0; g < kGroups; ++g) {
+                if (least[g] != kNoEntry) {
+                    take(least[g]);
+                }
+            }
+        };
+        const uint32_t k = wanted();
+        return Narrow{shared.narrow}.limit(all, k, k + k / 4 + 4);
+    }
+
+    /// Appends those of `pending` that are within the limit; keyOf(i) and
+    /// columnOf(i) say what they are. True if all had room in the buffer, in
+    /// every lane of the warp; else `pending` is what is left.
+    template <class KeyOf, class ColumnOf>
+    __device__ __forceinline__ bool append(
+            uint32_t& pending,
+            const KeyOf& keyOf,
+            const ColumnOf& columnOf) {
+        if (!__any_sync(kFullWarp, pending != 0)) {
+            return true;
+        }
+        while (pending != 0) {
+            const int i = __ffs(pending) - 1;
+            const T key = keyOf(i);
+            const uint64_t e =
+                    makeEntry(orderedKey(Reader::inOrder(key)), columnOf(i));
+            if (e <= limit) {
+                const uint32_t slot = atomicAdd(&shared.buffered, 1u);
+                if (slot >= params.capacity) {
+                    break;
+                }
+                survivors[slot] = e;
+                if (entryKey(e) == kZeroKey &&
+                    __float_as_uint(toFloat(key)) == 0x80000000u) {
+                    shared.minusZero = true;
+                }
+            }
+            pending &= pending - 1;
+        }
+        return !__any_sync(kFullWarp, pending != 0);
+    }
+
+    __device__ __forceinline__ bool appendTile(uint32_t t, uint32_t& pending) {
+        const auto* keys = reinterpret_cast<const T*>(this->packsOf(t));
+        return append(
+                pending,
+                [&](int i) {
+                    return keys
+                            [i / Pack::kCount * (Threads * Pack::kCount) +
+                             i % Pack::kCount];
+                },
+                [&](int i) {
+                    return this->columnOf(i / Pack::kCount, t) +
+                            i % Pack::kCount;
+                });
+    }
+
+    __device__ __forceinline__ bool appendEdges(
+            const Edges& edges,
+            uint32_t& pending) {
+        return append(
+                pending,
+                [&](int i) { return i == 0 ? edges.head : edges.tail; },
+                [&](int i) { return (i == 0 ? 0 : span.tail) + threadIdx.x; });
+    }
+
+    /// The block meets to lower its limit after `firstPart` tiles (0: never),
+    /// partGrowth times as many, and so on, and before that after the first
+    /// tile, where neighbours that are alike have let far more than k through;
+    /// and whenever the buffer is full: a warp with no room for a survivor
+    /// waits for the others there, so that no order of keys takes a second read
+    /// of the row.
+    __device__ __forceinline__ void takeTiles(const Edges& edges) {
+        const uint32_t numTiles = span.numTiles;
+        bool isFirst = params.firstPart > 0;
+        uint32_t part = isFirst ? min(numTiles, 1u) : numTiles;
+        const uint32_t end = numTiles + 1; // the edges
+        uint32_t t = 0;
+        uint32_t pending = 0;
+        bool isStopped = false; // at tile t, the same in all lanes
+        while (true) {
+            while (t < part) {
+                if (!isStopped) {
+                    this->wait();
+                    pending = this->within(t, limit);
+                }
+                isStopped = !appendTile(t, pending);
+                if (isStopped) {
+                    break;
+                }
+                this->request(t + 2);
+                ++t;
+            }
+            if (t == numTiles) {
+                if (!isStopped) {
+                    pending = this->within(edges, limit);
+                }
+                isStopped = !appendEdges(edges, pending);
+                t += isStopped ? 0 : 1;
+            }
+            if (!__syncthreads_or(t < end)) {
+                return;
+            }
+            limit = lowered(isFirst ? 2 * wanted() + 32 : 0);
+            uint64_t wantedPart = uint64_t(part) * params.partGrowth;
+            if (isFirst) {
+                wantedPart = params.firstPart;
+            }
+            part = uint32_t(min(wantedPart, uint64_t(numTiles)));
+            isFirst = false;
+        }
+    }
+
+    /// A limit that k of the survivors so far are not above, if they are more
+    /// than `enough`. Makes room in a full buffer.
+    __device__ __forceinline__ uint64_t lowered(uint32_t enough) {
+        const uint32_t count = shared.buffered;
+        const uint32_t most = wanted() + wanted() / 8 + 8;
+        if (count > params.capacity) {
+            return makeRoom(shared, survivors, params.capacity, wanted());
+        }
+        const uint64_t lower = count > max(most, enough)
+                ? lowered(shared, survivors, count, wanted(), most)
+                : limit;
+        // All have read the count.
+        __syncthreads();
+        return lower;
+    }
+
+    /// Out of line and static, as it costs the others registers else.
+    __device__ static __noinline__ uint64_t
+    lowered(SharedStorage& shared,
+            const uint64_t* survivors,
+            uint32_t count,
+            uint32_t least,
+            uint32_t most) {
+        const auto all = [&](auto take) {
+            for (uint32_t i = threadIdx.x; i < count; i += Threads) {
+                take(survivors[i]);
+            }
+        };
+        return Narrow{shared.narrow}.limit(all, least, most);
+    }
+
+    /// Leaves the `least` least of a full buffer and some more.
+    __device__ static __noinline__ uint64_t makeRoom(
+            SharedStorage& shared,
+            uint64_t* survivors,
+            uint32_t capacity,
+            uint32_t least) {
+        const auto all = [&](auto take) {
+            for (uint32_t i = threadIdx.x; i < capacity; i += Threads) {
+                take(survivors[i]);
+            }
+        };
+        const uint64_t limit = Narrow{shared.narrow}.limit(
+                all, least, least + (capacity - least) / 4);
+        if (threadIdx.x == 0) {
+            shared.buffered = 0;
+        }
+        __syncthreads();
+        keepEntries<Threads>(
+                survivors, capacity, limit, survivors, &shared.buffered);
+        return limit;
+    }
+};
+
+template <class T, int Threads, int Room, bool Largest>
+__global__ void __launch_bounds__(Threads, kCombThreads / Threads)
+        combRowsKernel(const __grid_constant__ ThresholdParams params) {
+    using Body = CombRowsBody<T, Threads, Room, Largest>;
+    extern __shared__ __align__(128) uint64_t memory[];
+    auto& shared = *reinterpret_cast<typename Body::SharedStorage*>(memory);
+    uint64_t* slots = memory + Body::kStorageWords;
+    const uint32_t row = params.firstRow + blockIdx.x;
+    Body{shared,
+         reinterpret_cast<typename Body::Pack*>(slots),
+         slots + Body::kTileWords,
+         params,
+         row}
+            .run(row);
+}
+
+} // namespace faiss_bits

@@ -1,0 +1,113 @@
+/// Which rows are read by combs. Makes no CUDA call.
+
+#include <gtest/gtest.h>
+
+#include "kernels/select/threshold/CombPlan.h"
+
+namespace faiss_bits::test {
+namespace {
+
+SelectProblem onH200(
+        idx_t rows,
+        idx_t cols,
+        int k,
+        DataType type = DataType::Float32) {
+    SelectProblem p;
+    p.rows = rows;
+    p.cols = cols;
+    p.k = k;
+    p.keyType = type;
+    p.device = {90, 132, 228 * 1024, 227 * 1024};
+    return p;
+}
+
+/// Threads of a block; 0: another plan.
+int threadsOf(const SelectProblem& p) {
+    const ThresholdPlan plan = planThreshold(p);
+    return plan.isComb ? plan.policy.threads : 0;
+}
+
+TEST(CombPlans, ManyRowsOfSomeThousandColumns) {
+    constexpr DataType kHalf = DataType::Float16;
+    EXPECT_EQ(threadsOf(onH200(527, 16384, 10)), 0);
+    EXPECT_GT(threadsOf(onH200(528, 16384, 10)), 0);
+    EXPECT_EQ(threadsOf(onH200(5000, 2047, 10)), 0);
+    EXPECT_GT(threadsOf(onH200(5000, 2048, 10)), 0);
+    EXPECT_GT(threadsOf(onH200(5000, 10240, 256)), 0);
+    EXPECT_EQ(threadsOf(onH200(5000, 10240, 257)), 0);
+    EXPECT_EQ(threadsOf(onH200(5000, 10240, 1)), 0);
+    EXPECT_GT(threadsOf(onH200(600, 10241, 64)), 0);
+    EXPECT_EQ(threadsOf(onH200(600, 10241, 65)), 0);
+    // Longer rows of floats, if they are more.
+    EXPECT_EQ(threadsOf(onH200(1055, 16385, 10)), 0);
+    EXPECT_GT(threadsOf(onH200(1056, 16385, 32)), 0);
+    EXPECT_EQ(threadsOf(onH200(1056, 16385, 33)), 0);
+    EXPECT_GT(threadsOf(onH200(2112, 36864, 64)), 0);
+    EXPECT_EQ(threadsOf(onH200(2112, 36864, 65)), 0);
+    EXPECT_EQ(threadsOf(onH200(5000, 36865, 10)), 0);
+    EXPECT_GT(threadsOf(onH200(528, 36864, 128, kHalf)), 0);
+    EXPECT_EQ(threadsOf(onH200(528, 36864, 129, kHalf)), 0);
+    SelectProblem biased = onH200(5000, 10240, 10);
+    const float bias = 0;
+    biased.colBias = &bias;
+    EXPECT_EQ(threadsOf(biased), 0);
+}
+
+/// Smaller blocks for shorter rows, and where a last round of larger ones would
+/// be nearly empty; larger ones where survivors want room.
+TEST(CombPlans, BlocksFollowRowsAndColumns) {
+    EXPECT_EQ(threadsOf(onH200(20000, 8000, 10)), 64);
+    EXPECT_EQ(threadsOf(onH200(20000, 16000, 10)), 128);
+    EXPECT_EQ(threadsOf(onH200(1300, 16000, 10)), 64);
+    EXPECT_EQ(threadsOf(onH200(1056, 8000, 10)), 128);
+    EXPECT_EQ(threadsOf(onH200(528, 8000, 10)), 256);
+    EXPECT_EQ(threadsOf(onH200(20000, 8000, 100)), 128);
+    EXPECT_EQ(threadsOf(onH200(20000, 8000, 200)), 256);
+    EXPECT_EQ(threadsOf(onH200(20000, 11000, 64)), 128);
+}
+
+/// What random rows leave has room in a block, and all blocks that registers
+/// allow have room in a multiprocessor.
+TEST(CombPlans, SurvivorsHaveRoom) {
+    for (const DataType type : {DataType::Float32, DataType::Float16}) {
+        for (const idx_t cols : {2048, 5000, 10240, 20000, 36864}) {
+            for (const int k : {2, 32, 64, 65, 128, 256}) {
+                const SelectProblem p = onH200(20000, cols, k, type);
+                const ThresholdPlan plan = planThreshold(p);
+                if (!plan.isComb) {
+                    continue;
+                }
+                EXPECT_GE(plan.capacity, k + 64u);
+                EXPECT_GE(plan.capacity, plan.expected);
+                const size_t threads = size_t(plan.policy.threads);
+                const size_t bytes = 1024 + 4 * 4 * threads + 640 +
+                        2 * 64 * threads + 8 * size_t(plan.capacity);
+                EXPECT_LE(1024 / threads * bytes, p.device.sharedBytes);
+            }
+        }
+    }
+    // A device with less shared memory reads whole rows in another way.
+    SelectProblem small = onH200(20000, 8000, 10);
+    small.device = {89, 142, 100 * 1024, 99 * 1024};
+    EXPECT_FALSE(planThreshold(small).isComb);
+}
+
+/// Auto takes them in place of short_rows where they take less time.
+TEST(CombPlans, InPlaceOfShortRows) {
+    const auto algorithm = [](const SelectProblem& p) {
+        return planSelection(p).algorithm();
+    };
+    EXPECT_EQ(algorithm(onH200(20000, 8000, 10)), SelectAlgorithm::ShortRows);
+    EXPECT_EQ(
+            algorithm(onH200(800, 8000, 10)), SelectAlgorithm::SampleThreshold);
+    EXPECT_EQ(
+            algorithm(onH200(20000, 8000, 200)),
+            SelectAlgorithm::SampleThreshold);
+    EXPECT_EQ(
+            algorithm(onH200(800, 8000, 10, DataType::Float16)),
+            SelectAlgorithm::ShortRows);
+    EXPECT_EQ(algorithm(onH200(800, 8000, 1)), SelectAlgorithm::ShortRows);
+}
+
+} // namespace
+} // namespace faiss_bits::test

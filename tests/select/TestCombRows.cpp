@@ -1,0 +1,186 @@
+/// One block a row, whose tiles span it as the teeth of a comb.
+
+#include "tests/select/ThresholdPlanOf.h"
+
+namespace faiss_bits::test {
+namespace {
+
+const std::vector<DataType> kTypes = {
+        DataType::Float32,
+        DataType::Float16,
+        DataType::BFloat16};
+
+/// Both sides of every policy's k.
+const std::vector<int> kKs = {2, 10, 32, 33, 64, 65, 128, 129, 256};
+
+class CombRows : public GpuTest {
+   protected:
+    /// Of a device so small that a few rows are many: 4 have blocks of 256
+    /// threads, 5 of 128, and 13, with k up to 64, of 64.
+    static SelectCase of(int64_t rows, int64_t cols, DataType type) {
+        SelectCase c;
+        c.rows = rows;
+        c.cols = cols;
+        c.keyType = type;
+        c.multiprocessors = 1;
+        c.algorithm = SelectAlgorithm::SampleThreshold;
+        return c;
+    }
+
+    static bool takes(const SelectCase& c, int k) {
+        return thresholdPlanOf(c, k).isComb;
+    }
+
+    void SetUp() override {
+        GpuTest::SetUp();
+        if (!IsSkipped() && !takes(of(5, 9011, DataType::Float32), 10)) {
+            GTEST_SKIP() << "needs the shared memory of an H100";
+        }
+    }
+};
+
+TEST_F(CombRows, EveryKindOfValues) {
+    for (const Values values : kAllValues) {
+        for (const DataType type : kTypes) {
+            for (const bool largest : {false, true}) {
+                for (const int64_t rows : {4, 5, 13}) {
+                    SelectCase c = of(rows, 9011, type);
+                    c.values = values;
+                    c.largest = largest;
+                    ASSERT_TRUE(takes(c, 256));
+                    expectSelects(c, kKs);
+                    if (HasFailure()) {
+                        return;
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// An odd stride: rows of all residues of a line in one call, which have heads
+/// and tails of every length.
+TEST_F(CombRows, EveryResidueInOneCall) {
+    for (const DataType type : kTypes) {
+        SelectCase c = of(65, 8013, type);
+        c.padding = 12;
+        c.shift = 1;
+        for (const Values values :
+             {Values::Random, Values::FewDistinct, Values::Ascending}) {
+            c.values = values;
+            c.largest = values == Values::Ascending;
+            ASSERT_TRUE(takes(c, 10));
+            expectSelects(c, kKs);
+            if (HasFailure()) {
+                return;
+            }
+        }
+    }
+}
+
+/// Both sides of whole lines and of whole tiles of 64 to 256 threads.
+TEST_F(CombRows, BothSidesOfEveryEdge) {
+    for (const DataType type : kTypes) {
+        const int64_t line = 128 / int64_t(sizeOf(type));
+        for (const int64_t lines : {256, 257, 288, 320, 512, 576}) {
+            for (const int64_t more : {-1, 0, 1}) {
+                for (const size_t shift : {0, 1}) {
+                    SelectCase c = of(13, lines * line + more, type);
+                    c.shift = shift;
+                    c.values = Values::FewDistinct;
+                    ASSERT_TRUE(takes(c, 10));
+                    expectSelects(c, {10, 60, 100, 200});
+                    if (HasFailure()) {
+                        return;
+                    }
+                }
+            }
+        }
+    }
+}
+
+TEST_F(CombRows, Layouts) {
+    for (const DataType type : kTypes) {
+        for (const size_t shift : {0, 1, 4}) {
+            SelectCase c = of(7, 7001, type);
+            c.padding = shift * 13;
+            c.shift = shift;
+            c.outPadding = 3;
+            c.givenIds = shift == 1;
+            c.idType = shift == 4 ? IdType::Int32 : IdType::Int64;
+            c.dropNan = shift == 1;
+            c.values = shift == 1 ? Values::SomeNan : Values::Random;
+            ASSERT_TRUE(takes(c, 10));
+            expectSelects(c, kKs);
+            if (HasFailure()) {
+                return;
+            }
+        }
+    }
+}
+
+/// The worst keys in one tile of each row, or the best, for every tile: the
+/// first one's limit lets all others through, or next to none.
+TEST_F(CombRows, OneTileIsUnlikeTheOthers) {
+    constexpr int64_t kLine = 32;
+    for (const int k : {2, 32, 64, 128, 256}) {
+        SelectProblem p;
+        p.cols = 10000;
+        p.k = k;
+        p.algorithm = SelectAlgorithm::SampleThreshold;
+        p.device = deviceTraits();
+        p.device.multiprocessors = 1;
+        p.rows = 64;
+        const ThresholdPlan plan = planThreshold(p);
+        ASSERT_TRUE(plan.isComb);
+        const int64_t lines = p.cols / kLine;
+        const int64_t linesOfTile = plan.policy.threads / 8 * 4;
+        const int64_t tiles = (lines + linesOfTile - 1) / linesOfTile;
+        std::vector<float> keys(size_t(p.rows * p.cols));
+        for (int64_t r = 0; r < p.rows; ++r) {
+            for (int64_t c = 0; c < p.cols; ++c) {
+                const bool isUnlike = c / kLine % tiles == r / 2 % tiles;
+                const float far = r % 2 == 0 ? 1e6f : -1e6f;
+                keys[r * p.cols + c] =
+                        float((c * 7919 + r) % 20011) + (isUnlike ? far : 0);
+            }
+        }
+        const DeviceBuffer<float> deviceKeys(keys);
+        DeviceBuffer<float> outKeys(p.rows * k, 0xCD);
+        DeviceBuffer<int64_t> outIds(p.rows * k, 0xCD);
+        p.keys = deviceKeys.data();
+        p.outKeys = outKeys.data();
+        p.outIds = outIds.data();
+        ASSERT_EQ(selectWorkspaceBytes(p), 0u);
+        runSelect(p, {}, nullptr);
+        BITS_CUDA_CHECK(cudaDeviceSynchronize());
+        const std::vector<float> found = outKeys.download();
+        const std::vector<int64_t> ids = outIds.download();
+        for (int64_t r = 0; r < p.rows; ++r) {
+            const RowOfKeys row{keys.data() + r * p.cols, p.cols};
+            ASSERT_TRUE(isTopKOfRow(
+                    row,
+                    topKOfRow(row.keys, p.cols, nullptr, 0, k, false),
+                    found.data() + r * k,
+                    ids.data() + r * k,
+                    k,
+                    0))
+                    << "k " << k << ", row " << r;
+        }
+    }
+}
+
+TEST_F(CombRows, Small) {
+    for (const DataType type : kTypes) {
+        for (const Values values : {Values::Random, Values::AllEqual}) {
+            SelectCase c = of(5, 7003, type);
+            c.values = values;
+            c.shift = 1;
+            ASSERT_TRUE(takes(c, 10));
+            expectSelects(c, {10, 200});
+        }
+    }
+}
+
+} // namespace
+} // namespace faiss_bits::test
