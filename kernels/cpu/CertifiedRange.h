@@ -6,7 +6,8 @@
 namespace faiss_bits::cpu {
 
 /// All vectors with a canonical key under a limit, for a problem that was
-/// checked and has queries and vectors: docs/bounds_cpu.md. Appends to `result`.
+/// checked and has queries and vectors: docs/bounds_cpu.md. Appends to
+/// `result`.
 template <class T>
 void runCertifiedRange(
         const Problem<T>& problem,

@@ -27,8 +27,8 @@ struct KnnProblem : Problem<T> {
 /// Mode     Certified (the default): distances are canonical
 ///          (kernels/canonical/Distance.h), in float64 and rounded once to T,
 ///          and so is the order: the same bits for every target, variant,
-///          batch and number of threads. docs/bounds_cpu.md has the proof and what
-///          it assumes of the C library's pow. Plain: as below
+///          batch and number of threads. docs/bounds_cpu.md has the proof and
+///          what it assumes of the C library's pow. Plain: as below
 /// Arith.   of candidates, and of Plain: products and sums in T. L2 is
 ///          |q|^2 - 2<q, x> + |x|^2, never below zero, or sum((q - x)^2)
 ///          where queries are few (Variant::Direct); the former is NaN (no
@@ -49,7 +49,8 @@ struct KnnProblem : Problem<T> {
 ///          Certified: k d float64 operations a query more; where candidates
 ///          prove nothing (many equal distances, overflow), q n d of them
 /// Source   Yu et al. 2015 (GSKNN), algorithm 2.2 and section 2.6; for the
-///          buffered variant, which it does not have, docs/algorithms_indexes.md
+///          buffered variant, which it does not have,
+///          docs/algorithms_indexes.md
 template <class T>
 void runKnn(const KnnProblem<T>& problem);
 
