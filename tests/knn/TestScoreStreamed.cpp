@@ -32,17 +32,19 @@ struct ScoreCase {
             {0, 1, 4, 5, 31, 32, 33, 64, 65, 257, 300, 301, 1u << 20};
     int repeats = 1; // of the counts
     int gap = 0;     // components behind each row of vectors
+    bool leavesOverfull = false;
 
     std::string describe() const {
         return formatMessage(
-                "%s %s d=%d data=%d%s, %d rows of each count, gap=%d",
+                "%s %s d=%d data=%d%s, %d rows of each count, gap=%d%s",
                 metricName(metric),
                 nameOf(type).c_str(),
                 d,
                 int(data),
                 listed ? " listed" : "",
                 repeats,
-                gap);
+                gap,
+                leavesOverfull ? ", leaves overfull lists" : "");
     }
 };
 
@@ -113,6 +115,7 @@ class ScoreStreamed : public GpuTest {
         search.entries = entries.data();
         search.numRescored = rescored.data();
         params.counts = deviceCounts.data();
+        params.leavesOverfull = c.leavesOverfull;
         ASSERT_TRUE(canScoreStreamed(c.metric, search)) << c.describe();
         const TestStream stream;
         launchScoreStreamed(
@@ -122,12 +125,14 @@ class ScoreStreamed : public GpuTest {
         const std::vector<uint64_t> found = entries.download();
         unsigned long long scored = 0;
         for (uint32_t row = 0; row < rows; ++row) {
+            const bool isLeft =
+                    c.leavesOverfull && counts[row] > uint32_t(c.capacity);
             const uint32_t count = std::min(counts[row], uint32_t(c.capacity));
-            scored += count;
+            scored += isLeft ? 0 : count;
             for (uint32_t i = 0; i < uint32_t(c.capacity); ++i) {
                 const size_t at = size_t(row) * c.capacity + i;
-                uint64_t want = kUntouched;
-                if (i < count) {
+                uint64_t want = isLeft ? kNoEntry : kUntouched;
+                if (i < count && !isLeft) {
                     const int32_t id =
                             c.listed ? ids[columns[at]] : columns[at];
                     want = id < 0 ? kNoEntry
@@ -214,6 +219,24 @@ TEST_F(ScoreStreamed, ManyRowsOrLongLists) {
     c.capacity = 520;
     c.counts = {520, 1, 513};
     expectDistances(c);
+}
+
+/// Rows that one block has, and rows that several have.
+TEST_F(ScoreStreamed, LeavesOverfullLists) {
+    for (int capacity : {70, 3000}) {
+        for (int repeats : {1, 600}) {
+            ScoreCase c;
+            c.capacity = capacity;
+            c.leavesOverfull = true;
+            c.repeats = repeats;
+            const uint32_t room = uint32_t(capacity);
+            c.counts = {room + 1, 0, room, 1u << 20, 3, room + 300, room - 1};
+            expectDistances(c);
+            if (HasFatalFailure()) {
+                return;
+            }
+        }
+    }
 }
 
 TEST(ScoreStreamedChoice, WhatCanBeCopied) {

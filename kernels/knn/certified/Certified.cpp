@@ -23,6 +23,15 @@ constexpr size_t kLeastListEntries = 4096;
 /// Lists that are wanted however long they are.
 constexpr size_t kLeastSlots = 128;
 
+/// What a list gets at least where that lets kLeastSlots rows, or all, be
+/// searched at once: one turn more costs more than some steps more. Of a step
+/// that has as many vectors as all before about k pass the limit.
+size_t fewestEntries(const FlatKnnProblem& p) {
+    constexpr size_t kFewest = 512;
+    const size_t keep = size_t(std::min<idx_t>(p.k, p.numVectors));
+    return keep + std::max(kFewest, keep + keep / 4);
+}
+
 size_t wantedEntries(const FlatKnnProblem& p) {
     const size_t n = size_t(p.numVectors);
     return std::min(size_t(p.k), n) + std::min(kWantedListEntries, n);
@@ -265,10 +274,11 @@ ScanAgainParams Certifier::scanOf(const CertifiedParams& params) const {
     // The tiles of a step, of 16 vectors and more, have numbers of 32 bits.
     const size_t most =
             p_.numVectors > idx_t(1) << 29 ? kLeastSlots : kMaxScanSlots;
-    scan.slots = uint32_t(std::clamp<size_t>(
-            scratch_.listEntries / wantedEntries(p_),
-            1,
-            std::min<size_t>(most, params.rows)));
+    const size_t rows = std::min<size_t>(most, params.rows);
+    const size_t wanted = scratch_.listEntries / wantedEntries(p_);
+    const size_t some =
+            std::min(kLeastSlots, scratch_.listEntries / fewestEntries(p_));
+    scan.slots = uint32_t(std::clamp<size_t>(std::max(wanted, some), 1, rows));
     scan.capacity = int64_t(std::min<size_t>(
             scratch_.listEntries / scan.slots,
             size_t(scan.keep) + p_.numVectors));

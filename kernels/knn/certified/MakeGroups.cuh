@@ -21,6 +21,70 @@ __device__ __forceinline__ uint32_t bitsOfComponent(__nv_bfloat16 x) {
     return __bfloat16_as_ushort(x);
 }
 
+/// Whether a sample has as many equal vectors, by some of their components, as
+/// the table may hold: half and more of what so many sets of one size would
+/// show. Every block asks by itself, so that a table that would be given up
+/// costs no step of the grid.
+template <Metric kMetric, class Begin>
+__device__ __forceinline__ bool ScanAgain<kMetric, Begin>::mayBeEqual() {
+    constexpr uint32_t kSample = 512;
+    constexpr uint32_t kPlaces = 2048;
+    constexpr uint32_t kGroups = kThreads / kPairLanes;
+    constexpr int kRounds = int(kSample / kGroups);
+    static_assert(kPlaces <= kGroupSlots && kSample % kGroups == 0);
+    const CertifiedParams& search = params.search;
+    const uint32_t sampled = uint32_t(min(int64_t(kSample), search.n));
+    const double step = double(search.n) / sampled;
+    __syncthreads();
+    for (uint32_t i = threadIdx.x; i < kPlaces; i += kThreads) {
+        shared.ofGroups[i] = 0;
+    }
+    if (threadIdx.x == 0) {
+        shared.kept = 0;
+    }
+    // In the middle, as the first and the last are often equal by themselves.
+    const int lane = threadIdx.x % kPairLanes;
+    const int c =
+            min(max(search.d / 2 - kPairLanes / 2, 0) + lane, search.d - 1);
+    uint32_t hashes[kRounds];
+    withVectors(search.vectors, [&](const auto* data) {
+        const auto* column = data + c * search.vectors.columnStride;
+#pragma unroll
+        for (int i = 0; i < kRounds; ++i) {
+            const uint32_t s = i * kGroups + threadIdx.x / kPairLanes;
+            const int64_t vector = min(int64_t(s * step), search.n - 1);
+            hashes[i] =
+                    bitsOfComponent(column[vector * search.vectors.rowStride]);
+        }
+    });
+    __syncthreads();
+    uint32_t found = 0;
+#pragma unroll
+    for (int i = 0; i < kRounds; ++i) {
+        const uint32_t s = i * kGroups + threadIdx.x / kPairLanes;
+        uint32_t hash = mixBits(hashes[i] ^ lane * 0x9E3779B1u);
+#pragma unroll
+        for (int distance = kPairLanes / 2; distance >= 1; distance /= 2) {
+            hash += __shfl_xor_sync(kFullWarp, hash, distance);
+        }
+        hash |= 1;
+        if (lane == 0 && s < sampled) {
+            found += atomicCAS(
+                             &shared.ofGroups[mixBits(hash) % kPlaces],
+                             0u,
+                             hash) == hash;
+        }
+    }
+    if (found > 0) {
+        atomicAdd(&shared.kept, found);
+    }
+    __syncthreads();
+    const uint32_t all = shared.kept;
+    __syncthreads();
+    return all >=
+            min(sampled * sampled / (8 * params.groups.most), sampled / 8);
+}
+
 /// Before makeGroups(), with the grid in step between them.
 template <Metric kMetric, class Begin>
 __device__ __forceinline__ void ScanAgain<kMetric, Begin>::clearGroups() {

@@ -88,7 +88,8 @@ struct ProductTile {
 
     /// As ScanTile::run; concerns() gets what the key is no less than, or NaN.
     /// If it has beyond(query), no pair concerns it of which the key, before it
-    /// is rounded, is that or more.
+    /// is rounded, is that or more. If visit has ofTile(), that gets the pairs
+    /// of a warp whose distances are sure, all at once.
     template <class Concerns, class Visit>
     __device__ __forceinline__ void run(
             const TilePlace& place,
@@ -157,25 +158,31 @@ struct ProductTile {
             runExact(place, concerns, visit);
             return;
         }
+        if constexpr (requires {
+                          visit.template ofTile<Places>(distances, sure);
+                      }) {
+            visit.template ofTile<Places>(distances, sure);
+        } else {
 #pragma unroll
-        for (int a = 0; a < kDown; ++a) {
+            for (int a = 0; a < kDown; ++a) {
 #pragma unroll
-            for (int r = 0; r < 4; r += 2) {
+                for (int r = 0; r < 4; r += 2) {
 #pragma unroll
-                for (int b = 0; b < kAcross; b += 2) {
-                    const float values[kTogether] = {
-                            distances[a][b][r],
-                            distances[a][b][r + 1],
-                            distances[a][b + 1][r],
-                            distances[a][b + 1][r + 1]};
-                    const int bit = Places::bitOf(a, b, r);
-                    const uint32_t mask = uint32_t(sure >> bit & 3) |
-                            uint32_t(sure >> (bit + 4) & 3) << 2;
-                    if (mask != 0) {
-                        visit(Places::query(a, r),
-                              Places::vector(b, r),
-                              values,
-                              mask);
+                    for (int b = 0; b < kAcross; b += 2) {
+                        const float values[kTogether] = {
+                                distances[a][b][r],
+                                distances[a][b][r + 1],
+                                distances[a][b + 1][r],
+                                distances[a][b + 1][r + 1]};
+                        const int bit = Places::bitOf(a, b, r);
+                        const uint32_t mask = uint32_t(sure >> bit & 3) |
+                                uint32_t(sure >> (bit + 4) & 3) << 2;
+                        if (mask != 0) {
+                            visit(Places::query(a, r),
+                                  Places::vector(b, r),
+                                  values,
+                                  mask);
+                        }
                     }
                 }
             }

@@ -23,8 +23,10 @@ template <Metric kMetric>
 constexpr bool kIsOfProducts = isOfProducts(kMetric);
 /// Entries that are sorted in shared memory.
 constexpr int kSharedSort = 6144;
-/// Vectors of the first step, and those for every place of the result: all of
-/// them are entries.
+/// Longer lists are sorted in pieces.
+constexpr uint32_t kShortList = 768;
+/// Vectors of the first step at most, and those for every place of the result:
+/// all of them are entries.
 constexpr int64_t kFirstVectors = 2048;
 constexpr int64_t kFirstPerPlace = 8;
 /// A later step has up to so many times the vectors before it, and about as
@@ -140,7 +142,7 @@ struct ScanAgain {
             if (used == 0) {
                 return;
             }
-            if (isFirst && wantsGroups(used)) {
+            if (isFirst && wantsGroups(used) && mayBeEqual()) {
                 clearGroups();
                 grid.sync();
                 makeGroups();
@@ -179,9 +181,7 @@ struct ScanAgain {
             const uint32_t most = uint32_t(max(room / kChunk, int64_t(1)));
             const uint32_t growth = uint32_t(
                     min(max(room / 2 / params.keep, int64_t(1)), kMostGrowth));
-            const uint32_t firstStep = uint32_t(
-                    min((kFirstVectors + kFirstPerPlace * params.keep) / kChunk,
-                        int64_t(most)));
+            const uint32_t firstStep = min(firstChunks(growth), most);
             uint32_t step = isKnown ? chunks : firstStep;
             uint32_t widest = chunks; // of a step
             for (uint32_t done = 0; done < chunks;) {
@@ -206,6 +206,9 @@ struct ScanAgain {
                     step = widest = max(most, step / kShrink);
                     continue;
                 }
+                if (used > gridDim.x) {
+                    keepShort(used, isKnown);
+                }
                 for (uint32_t s = blockIdx.x; s < used; s += gridDim.x) {
                     keepNearest(s, isKnown);
                 }
@@ -219,6 +222,8 @@ struct ScanAgain {
             if (params.keep > kSharedSort) {
                 finishTogether(used);
             } else {
+                used > gridDim.x ? finishShort<kWarpSize>(used)
+                                 : finishShort<kThreads>(used);
                 for (uint32_t s = blockIdx.x; s < used; s += gridDim.x) {
                     finish(s);
                 }
@@ -235,6 +240,20 @@ struct ScanAgain {
         __syncthreads();
         return Flagged{shared.flagged, params.search.flags, params.search.rows}
                 .take(next, most, shared.rows);
+    }
+
+    /// Of the first step. Where vectors are few and terms dear, as many as then
+    /// pass the limit that they set, and so many that one step more does.
+    __device__ __forceinline__ uint32_t firstChunks(uint32_t growth) const {
+        const int64_t n = params.search.n;
+        int64_t first = kFirstVectors + kFirstPerPlace * params.keep;
+        if (!kIsOfProducts<kMetric>) {
+            const int64_t balanced =
+                    max(int64_t(sqrtf(float(n) * float(params.keep))),
+                        n / (growth + 1) + kChunk);
+            first = min(first, balanced);
+        }
+        return uint32_t(max(first / kChunk, int64_t(1)));
     }
 
     /// The first vector of the i-th chunk.
@@ -302,15 +321,40 @@ struct ScanAgain {
         return first >= shared.ends[slot / kEndSlots];
     }
 
-    // Lists and their limits: ScanAgainLists.cuh.
-    __device__ __forceinline__ void readLimits(uint32_t used);
+    // What is found, to the lists: ScanAppend.cuh.
+    struct AppendPairs;
+    __device__ __forceinline__ bool belongs(uint32_t slot, uint64_t entry)
+            const;
+    __device__ __forceinline__ void putEntry(
+            uint32_t slot,
+            uint32_t at,
+            uint64_t entry);
     __device__ __forceinline__ void append(
             uint32_t slot,
             int64_t vector,
             float distance);
+    template <int kCount>
+    __device__ __forceinline__ void appendSome(
+            uint32_t slot,
+            int64_t vector,
+            const float (&distances)[kCount],
+            uint32_t mask);
+    template <class Places, int kDown, int kAcross>
+    __device__ __forceinline__ void appendTile(
+            uint32_t slot,
+            int64_t first,
+            const float (&distances)[kDown][kAcross][4],
+            uint64_t sure);
+
+    // Lists and their limits: ScanAgainLists.cuh.
+    __device__ __forceinline__ void readLimits(uint32_t used);
     __device__ __forceinline__ bool isOverfull(uint32_t used) const;
     __device__ __forceinline__ void forgetStep(uint32_t used);
+    __device__ __forceinline__ uint32_t uncutEntries(bool isLast) const;
+    __device__ __forceinline__ void keepShort(uint32_t used, bool isLast);
     __device__ __forceinline__ void keepNearest(uint32_t slot, bool isLast);
+    template <int kTeam>
+    __device__ __forceinline__ void finishShort(uint32_t used);
     __device__ __forceinline__ void finish(uint32_t slot);
     __device__ __forceinline__ void finishTogether(uint32_t used);
     __device__ __forceinline__ void writeEntry(
@@ -364,6 +408,7 @@ struct ScanAgain {
     __device__ __forceinline__ bool isAmiss(uint32_t used) const;
     __device__ __forceinline__ void forgetCuts(uint32_t used);
     __device__ __forceinline__ bool wantsGroups(uint32_t used) const;
+    __device__ __forceinline__ bool mayBeEqual();
     __device__ __forceinline__ void clearGroups();
     __device__ __forceinline__ void makeGroups();
     __device__ __forceinline__ void findGroupKeys(uint32_t used);
@@ -400,6 +445,7 @@ __global__ void __launch_bounds__(
 #include "kernels/knn/certified/ScanAgainFew.cuh"
 #include "kernels/knn/certified/ScanAgainLists.cuh"
 #include "kernels/knn/certified/ScanAgainTiles.cuh"
+#include "kernels/knn/certified/ScanAppend.cuh"
 #include "kernels/knn/certified/ScanFiltered.cuh"
 #include "kernels/knn/certified/ScanGroups.cuh"
 #include "kernels/knn/certified/SortAlike.cuh"

@@ -52,21 +52,6 @@ __device__ __forceinline__ void ScanAgain<kMetric, Begin>::readLimits(
     __syncthreads();
 }
 
-template <Metric kMetric, class Begin>
-__device__ __forceinline__ void ScanAgain<kMetric, Begin>::append(
-        uint32_t slot,
-        int64_t vector,
-        float distance) {
-    const uint64_t entry = distanceEntry<kMetric>(distance, uint32_t(vector));
-    // kNoEntry is not below the first limit, which is kNoEntry.
-    if (entry < shared.limits[slot] && isAllowed(vector)) {
-        const uint32_t place = atomicAdd(params.counts + slot, 1u);
-        if (place < params.capacity) {
-            params.lists[slot * params.capacity + place] = entry;
-        }
-    }
-}
-
 /// Whether entries of a list were dropped.
 template <Metric kMetric, class Begin>
 __device__ __forceinline__ bool ScanAgain<kMetric, Begin>::isOverfull(
@@ -88,6 +73,49 @@ __device__ __forceinline__ void ScanAgain<kMetric, Begin>::forgetStep(
     }
 }
 
+/// Entries of a list that need not be cut: some more than k are sorted with
+/// them in the end.
+template <Metric kMetric, class Begin>
+__device__ __forceinline__ uint32_t
+ScanAgain<kMetric, Begin>::uncutEntries(bool isLast) const {
+    const uint32_t k = params.keep;
+    return isLast ? max(k, min(2 * k + 256, uint32_t(kSharedSort))) : k;
+}
+
+/// keepNearest() of the lists of this block that are short, a warp a list.
+template <Metric kMetric, class Begin>
+__device__ __forceinline__ void ScanAgain<kMetric, Begin>::keepShort(
+        uint32_t used,
+        bool isLast) {
+    constexpr uint32_t kWarps = kThreads / kWarpSize;
+    const uint32_t k = params.keep;
+    const uint32_t warp = threadIdx.x / kWarpSize;
+    const uint32_t lane = threadIdx.x % kWarpSize;
+    uint64_t* const entries = shared.lists.sort + warp * kShortList;
+    __syncthreads();
+    for (uint32_t s = blockIdx.x + warp * gridDim.x; s < used;
+         s += kWarps * gridDim.x) {
+        const uint32_t count = __ldcg(params.counts + s);
+        if (count > kShortList || count <= uncutEntries(isLast)) {
+            continue;
+        }
+        unsigned long long* list = reinterpret_cast<unsigned long long*>(
+                params.lists + s * params.capacity);
+        for (uint32_t i = lane; i < count; i += kWarpSize) {
+            entries[i] = __ldcg(list + i);
+        }
+        sortAscending<kWarpSize>(entries, count);
+        for (uint32_t i = lane; i < k; i += kWarpSize) {
+            list[i] = entries[i];
+        }
+        if (lane == 0) {
+            params.counts[s] = shared.counts[s] = k;
+            params.limits[s] = entries[k - 1];
+        }
+        __syncwarp();
+    }
+}
+
 /// Leaves the k nearest entries of a list, and the limit that they set.
 template <Metric kMetric, class Begin>
 __device__ __forceinline__ void ScanAgain<kMetric, Begin>::keepNearest(
@@ -96,10 +124,7 @@ __device__ __forceinline__ void ScanAgain<kMetric, Begin>::keepNearest(
     __syncthreads();
     const uint32_t k = params.keep;
     const uint32_t count = __ldcg(params.counts + slot);
-    // Some more are sorted with them in the end.
-    const uint32_t most =
-            isLast ? max(k, min(2 * k + 256, uint32_t(kSharedSort))) : k;
-    if (count <= most) {
+    if (count <= uncutEntries(isLast)) {
         if (threadIdx.x == 0) {
             shared.counts[slot] = count;
         }
@@ -155,36 +180,61 @@ __device__ __forceinline__ void ScanAgain<kMetric, Begin>::keepNearest(
     }
 }
 
-/// Sorts a list that fits shared memory and writes the row's result.
+/// Sorts the lists of this block that are short and writes the rows' results.
+/// A warp a list where there are many: few comparisons lie between two meetings
+/// of a block.
 template <Metric kMetric, class Begin>
-__device__ __forceinline__ void ScanAgain<kMetric, Begin>::finish(
-        uint32_t slot) {
-    constexpr uint32_t kFew = 512; // less than a piece is worth
-    __syncthreads();
+template <int kTeam>
+__device__ __forceinline__ void ScanAgain<kMetric, Begin>::finishShort(
+        uint32_t used) {
+    constexpr uint32_t kTeams = kThreads / kTeam;
+    static_assert(kTeams * kShortList <= uint32_t(kSharedSort));
     const uint32_t k = uint32_t(params.search.k);
-    const uint32_t row = shared.rows[slot];
-    const uint64_t* list = params.lists + slot * params.capacity;
-    const uint32_t count = __ldcg(params.counts + slot);
-    uint64_t* const entries = shared.lists.sort;
-    if (count <= kFew) {
-        for (uint32_t i = threadIdx.x; i < count; i += kThreads) {
+    const uint32_t team = threadIdx.x / kTeam;
+    const uint32_t member = threadIdx.x % kTeam;
+    uint64_t* const entries = shared.lists.sort + team * kShortList;
+    __syncthreads();
+    for (uint32_t s = blockIdx.x + team * gridDim.x; s < used;
+         s += kTeams * gridDim.x) {
+        const uint32_t count = __ldcg(params.counts + s);
+        if (count > kShortList) {
+            continue;
+        }
+        const uint64_t* list = params.lists + s * params.capacity;
+        for (uint32_t i = member; i < count; i += kTeam) {
             entries[i] = list[i];
         }
-        sortAscending<kThreads>(entries, count);
-        for (uint32_t i = threadIdx.x; i < k; i += kThreads) {
+        sortAscending<kTeam>(entries, count);
+        for (uint32_t i = member; i < k; i += kTeam) {
             writePlace<kMetric>(
                     params.search,
-                    row,
+                    shared.rows[s],
                     int(i),
                     i < count ? entries[i] : kNoEntry);
         }
-    } else {
-        for (uint32_t first = 0; first < count; first += Pieces::kPiece) {
-            Pieces::sort(shared.lists.pieces, list, entries, first, count);
-        }
-        for (uint32_t i = threadIdx.x; i < max(count, k); i += kThreads) {
-            writeEntry(row, entries, count, i);
-        }
+        syncTeam<kTeam>();
+    }
+}
+
+/// Sorts a list that is not short and fits shared memory and writes the row's
+/// result.
+template <Metric kMetric, class Begin>
+__device__ __forceinline__ void ScanAgain<kMetric, Begin>::finish(
+        uint32_t slot) {
+    const uint32_t row = shared.rows[slot];
+    const uint64_t* list = params.lists + slot * params.capacity;
+    const uint32_t count = __ldcg(params.counts + slot);
+    if (count <= kShortList) {
+        return;
+    }
+    __syncthreads();
+    const uint32_t k = uint32_t(params.search.k);
+    uint64_t* const entries = shared.lists.sort;
+    for (uint32_t first = 0; first < count; first += Pieces::kPiece) {
+        Pieces::sort(shared.lists.pieces, list, entries, first, count);
+    }
+    for (uint32_t i = threadIdx.x; i < max(count, k); i += kThreads) {
+        writeEntry(row, entries, count, i);
     }
     __syncthreads();
 }

@@ -64,14 +64,7 @@ __device__ __forceinline__ void ScanAgain<kMetric, Begin>::scanTiles(
                 place,
                 after,
                 Concerns{shared, slot, place.first},
-                [&](int q, int v, const auto& distances, uint32_t mask) {
-                    for (; mask != 0; mask &= mask - 1) {
-                        const int i = __ffs(mask) - 1;
-                        append(slot + q,
-                               place.first + v + i,
-                               elementOf(distances, i));
-                    }
-                });
+                AppendPairs{*this, slot, place.first});
         place = after;
     }
 }

@@ -147,14 +147,7 @@ __device__ __forceinline__ void ScanAgain<kMetric, Begin>::wholeTile(
                     place,
                     place,
                     Concerns{shared, slot + q, v},
-                    [&](int a, int b, const auto& distances, uint32_t mask) {
-                        for (; mask != 0; mask &= mask - 1) {
-                            const int i = __ffs(mask) - 1;
-                            append(slot + q + a,
-                                   v + b + i,
-                                   elementOf(distances, i));
-                        }
-                    });
+                    AppendPairs{*this, slot + q, v});
         }
     }
     __syncthreads();

@@ -36,12 +36,12 @@ constexpr int kLongBlocks = 3;
 /// Pairs that eight lanes compute at a time.
 constexpr int kPairs = 2;
 
-/// Entries of a row's list, no more than there is room for.
+/// Entries of a row's list. Of a list that more passed than it has room for:
+/// none, as the row is not proved whatever they are.
 __device__ __forceinline__ uint32_t
 entriesOf(const FinishPassedParams& params, uint32_t row) {
-    return min(
-            params.passed.counts[row],
-            uint32_t(params.passed.search.numCandidates));
+    const uint32_t count = params.passed.counts[row];
+    return count <= uint32_t(params.passed.search.numCandidates) ? count : 0;
 }
 
 /// kScored: the entries are in memory.

@@ -200,7 +200,7 @@ class FusedRun {
         } else if (finishesByWarps(plan_, p_)) {
             finishByWarps(params);
         } else {
-            scorePassed({params, scratch_.counts});
+            scorePassed({params, scratch_.counts, true});
             writeFusedResults(plan_, p_, scratch_, params, stream_);
         }
         certifier_.scanAgain(params);

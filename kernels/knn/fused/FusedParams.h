@@ -75,6 +75,9 @@ struct CloserLimitParams {
 struct PassedParams {
     CertifiedParams search; // its columns and entries are those of the lists
     const uint32_t* counts = nullptr; // [rows]
+    /// A list that more passed than it has room for gets empty places: the row
+    /// is not proved whatever they are.
+    bool leavesOverfull = false;
 };
 
 } // namespace faiss_bits

@@ -73,10 +73,14 @@ __global__ __launch_bounds__(kThreads, kBlocks<kMetric>) void scoreSlotsKernel(
         numsScored[warp] = 0;
     }
 
+    // A list that more passed than it has room for is not proved, whatever its
+    // entries are.
+    const auto listed = [&](uint32_t passed) {
+        return passed <= most ? passed : 0;
+    };
     const auto countOf = [&](uint32_t row) {
-        return kBits || row >= search.rows
-                ? 0
-                : min(params.passed.counts[row], most);
+        return kBits || row >= search.rows ? 0
+                                           : listed(params.passed.counts[row]);
     };
     // This lane's column, or word, of those from `first` on.
     const auto read = [&](uint32_t row, uint32_t first, uint32_t count) {
@@ -242,7 +246,7 @@ __global__ __launch_bounds__(kThreads, kBlocks<kMetric>) void scoreSlotsKernel(
         if constexpr (kSorts) {
             const uint32_t all = kBits ? passed : params.passed.counts[row];
             if (lane == 0) {
-                numsScored[warp] += min(all, most);
+                numsScored[warp] += kBits ? min(all, most) : listed(all);
             }
             WarpList<1> list;
             list.assignSorted(best[lane]);

@@ -9,7 +9,7 @@
 
 #include "kernels/common/DependentLaunch.h"
 #include "kernels/common/Error.h"
-#include "kernels/knn/certified/CanonicalPair.cuh"
+#include "kernels/knn/fused/ScorePassed.cuh"
 
 namespace faiss_bits {
 
@@ -112,6 +112,9 @@ __global__ __launch_bounds__(kThreads, kBlocks) void scoreStreamedKernel(
     const int chunks = (d + kStageDims - 1) / kStageDims;
     const uint32_t step = gridDim.x * kGroups;
     for (uint32_t row = blockIdx.y; row < search.rows; row += gridDim.y) {
+        if (leaveList(params, row)) {
+            continue;
+        }
         const uint32_t count =
                 min(params.counts[row], uint32_t(search.numCandidates));
         if (search.numRescored && blockIdx.x == 0 && threadIdx.x == 0) {
