@@ -147,8 +147,7 @@ TEST_F(ShortRowsOrders, EveryKernelOfSeveralEntries) {
                      {DataType::Float32,
                       DataType::Float16,
                       DataType::BFloat16}) {
-                    expectSelects(
-                            60, shape.cols, k, type, k % 2 == 0, lying);
+                    expectSelects(60, shape.cols, k, type, k % 2 == 0, lying);
                     if (HasFailure()) {
                         return;
                     }
