@@ -26,7 +26,6 @@ struct KeptBlocks {
     void* blocks[kSizes][kMostOfSize];
     uint8_t counts[kSizes];
     bool isEnding; ///< the thread: nothing is kept any more
-    bool isKnown;  ///< to the one that ends it
 };
 constinit thread_local KeptBlocks kept = {};
 
@@ -71,11 +70,8 @@ void giveAligned(void* block, size_t bytes) noexcept {
         const int size = sizeOf(bytes);
         uint8_t& count = kept.counts[size];
         if (count < kMostOfSize && count * bytesOf(size) < kMostBytes) {
-            if (!kept.isKnown) {
-                thread_local EndOfThread end;
-                (void)&end;
-                kept.isKnown = true;
-            }
+            thread_local EndOfThread end; // once a block is kept
+            (void)&end;
             kept.blocks[size][count++] = block;
             return;
         }

@@ -57,6 +57,26 @@ TEST(AlignedMemory, BlocksAreTheirOwners) {
     cpu::giveAligned(nullptr, 4096);
 }
 
+#if !defined(__SANITIZE_ADDRESS__)
+/// A block goes to the thread's next one of its size, and not to one of
+/// another size.
+TEST(AlignedMemory, ThreadsTakeWhatTheyGave) {
+    std::thread([] { // which has none yet
+        void* small = cpu::takeAligned(200);
+        void* large = cpu::takeAligned(5000);
+        cpu::giveAligned(small, 200);
+        cpu::giveAligned(large, 5000);
+        void* nextLarge = cpu::takeAligned(8192);
+        void* nextSmall = cpu::takeAligned(129);
+        EXPECT_EQ(nextLarge, large);
+        EXPECT_EQ(nextSmall, small);
+        cpu::giveAligned(nextLarge, 8192);
+        cpu::giveAligned(nextSmall, 129);
+    })
+            .join();
+}
+#endif
+
 /// Given back by other threads than they were taken by, which end.
 TEST(AlignedMemory, ThreadsGiveWhatOthersTook) {
     for (int times = 0; times < 8; ++times) {
