@@ -37,8 +37,11 @@ TEST_F(UnalignedRows, EveryResidueInOneCall) {
     for (const DataType type : kTypes) {
         const int64_t line = kStreamLine / int64_t(sizeOf(type));
         for (const bool largest : {false, true}) {
-            // More rows than are held in registers.
-            SelectCase c = caseOf(9 * line + 1, 9001, type);
+            // More rows than are held in registers, fewer than are read by
+            // combs, and of every residue.
+            const int64_t rows = 4 * deviceTraits().multiprocessors - 1;
+            ASSERT_GT(rows, line);
+            SelectCase c = caseOf(rows, 9001, type);
             c.largest = largest;
             c.padding = 12;
             c.values = largest ? Values::FewDistinct : Values::Random;
