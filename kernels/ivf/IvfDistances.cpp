@@ -49,6 +49,7 @@ IvfParams beginIvfRows(
     params.nearest = scratch.keys;
     params.nearestPlaces = scratch.places;
     params.k = p.k;
+    params.centers = p.centroids ? p.centroids : p.lists.decoding.centroids;
     if (areCounted) {
         params.lastProbe = params.nearProbes;
         *areCounted = areIvfPairsCounted(params);

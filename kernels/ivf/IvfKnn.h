@@ -38,8 +38,8 @@ struct IvfKnnProblem {
     /// [numLists, d], on the device: a query's lists are those of its nprobe
     /// nearest centroids, by centroidMetric (L2 or InnerProduct), equal ones:
     /// lower number first, but none that is NaN away. Read in place of `probes`
-    /// by plans that find lists (IvfKnnPlan); others read `probes`. nullptr:
-    /// there are none
+    /// by plans that find lists (IvfKnnPlan); others read `probes`, and those
+    /// by estimates have them for centers of bounds. nullptr: there are none
     const float* centroids = nullptr;
     Metric centroidMetric = Metric::L2; ///< L2 or InnerProduct
 
