@@ -25,9 +25,7 @@ IvfKnnPlan planOfRows(const IvfKnnProblem& p, idx_t rows) {
     IvfKnnPlan plan;
     plan.listMajor = true;
     plan.nearProbes = p.nprobe;
-    plan.room = std::min(
-            std::max(kLeastRoom, kRoomPart * idx_t(p.k)),
-            (p.mostVectors + kIvfRowStep - 1) / kIvfRowStep * kIvfRowStep);
+    plan.room = std::max(kLeastRoom, kRoomPart * idx_t(p.k));
     plan.candidates = int(std::min<idx_t>(plan.room, INT_MAX - 1));
     plan.rowsAtATime = rows;
     plan.selection = planSelection(ivfSelection(p, plan, rows));
