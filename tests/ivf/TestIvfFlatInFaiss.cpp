@@ -44,6 +44,46 @@ TEST_F(IvfFlatInFaiss, SmallTrainsAndAdds) {
     EXPECT_TRUE(sameOutput(searchOnHost(index, data.queries, k), found));
 }
 
+/// Lists of other lengths with as many vectors in all: a search remembers what
+/// the longest had together.
+TEST_F(IvfFlatInFaiss, SmallOtherListsOfAsManyVectors) {
+    IvfCase c = someCase();
+    c.q = 80;
+    const IvfData data(c);
+    const auto index = data.makeIndex();
+    index->nprobe = 2;
+    const int k = 20;
+    const auto expectExact = [&] {
+        index->copyTo(data.cpu.get());
+        data.expectExact(searchOnHost(*index, data.queries, k), 2, k);
+    };
+    expectExact();
+    // Nearly all in one list.
+    std::vector<float> alike;
+    for (int64_t i = 0; i < c.n; ++i) {
+        alike.insert(
+                alike.end(),
+                data.vectors.begin(),
+                data.vectors.begin() + c.d);
+    }
+    index->reset();
+    index->add_with_ids(c.n, alike.data(), data.ids.data());
+    ASSERT_EQ(index->ntotal, c.n);
+    expectExact();
+    // As many are removed as come.
+    const int64_t some = c.n / 2;
+    EXPECT_EQ(
+            index->remove_ids(
+                    faiss::IDSelectorArray(size_t(some), data.ids.data())),
+            size_t(some));
+    index->add_with_ids(some, data.vectors.data(), data.ids.data());
+    ASSERT_EQ(index->ntotal, c.n);
+    expectExact();
+    index->update_vectors(c.n, data.ids.data(), data.vectors.data());
+    ASSERT_EQ(index->ntotal, c.n);
+    expectExact();
+}
+
 TEST_F(IvfFlatInFaiss, SmallClonesBothWays) {
     for (auto metric : {faiss::METRIC_L2, faiss::METRIC_INNER_PRODUCT}) {
         IvfCase c = someCase();
