@@ -160,7 +160,7 @@ struct ScanAgain {
             if (blockIdx.x == 0) {
                 for (uint32_t s = threadIdx.x; s < used; s += kThreads) {
                     params.counts[s] = 0;
-                    params.limits[s] = kNoEntry;
+                    params.limits[s] = rankedLimit(shared.rows[s]);
                 }
                 if (threadIdx.x == 0 && search.numRepeated) {
                     atomicAdd(search.numRepeated, used);
@@ -183,6 +183,11 @@ struct ScanAgain {
                     min(max(room / 2 / params.keep, int64_t(1)), kMostGrowth));
             const uint32_t firstStep = min(firstChunks(growth), most);
             uint32_t step = isKnown ? chunks : firstStep;
+            if (!isKnown && params.areRanked) {
+                // What is appended without a limit has room, but takes longer.
+                readLimits(used);
+                step = hasLimits(used) ? most : firstStep;
+            }
             uint32_t widest = chunks; // of a step
             for (uint32_t done = 0; done < chunks;) {
                 step = min(step, chunks - done);
@@ -347,6 +352,7 @@ struct ScanAgain {
             uint64_t sure);
 
     // Lists and their limits: ScanAgainLists.cuh.
+    __device__ __forceinline__ uint64_t rankedLimit(uint32_t row) const;
     __device__ __forceinline__ void readLimits(uint32_t used);
     __device__ __forceinline__ bool isOverfull(uint32_t used) const;
     __device__ __forceinline__ void forgetStep(uint32_t used);

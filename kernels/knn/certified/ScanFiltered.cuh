@@ -241,15 +241,17 @@ __device__ __forceinline__ uint32_t ScanAgain<kMetric, Begin>::filteredTile(
 #pragma unroll
     for (int a = 0; a < kQueriesOfLane; ++a) {
         const int q = firstQuery + a;
-        // NaN: there is no limit.
-        const float limit = q < int(rows)
-                ? keyValue(entryKey(shared.limits[slot + q]))
-                : 0.0f;
+        const uint64_t limit =
+                q < int(rows) ? shared.limits[slot + q] : uint64_t(0);
 #pragma unroll
         for (int b = 0; b < kVectorsOfLane; ++b) {
             const int v = firstVector + b;
+            const float least = Least::least(sums[a][b], search.d);
+            // NaN says nothing; a limit without a key lets all pass.
             const bool isNear = q < int(rows) && first + v < search.n &&
-                    !(Least::least(sums[a][b], search.d) > limit);
+                    (least != least ||
+                     makeEntry(orderedKey(least), uint32_t(first + v)) <
+                             limit);
             if (isNear) {
                 tile.near[atomicAdd(&shared.kept, 1u)] =
                         uint16_t(q * kFilterVectors + v);
