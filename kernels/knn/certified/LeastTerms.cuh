@@ -15,6 +15,12 @@ constexpr bool kHasLeastTerms = kMetric == Metric::L2 ||
         kMetric == Metric::Lp || kMetric == Metric::Canberra ||
         kMetric == Metric::BrayCurtis || kMetric == Metric::JensenShannon;
 
+/// Those that have an upper bound, too. Terms of Canberra that are left out,
+/// where components are the smallest or greatest, may be as much as 1.
+template <Metric kMetric>
+constexpr bool kHasMostTerms =
+        kHasLeastTerms<kMetric> && kMetric != Metric::Canberra;
+
 /// add() takes the components x and q of a pair to its sums; least() is what
 /// the canonical distance, rounded to float32, is not below. The distance is a
 /// number: of NaN nothing is said. Zeros add nothing.
@@ -52,7 +58,7 @@ struct LeastTerms {
         } else if constexpr (kMetric == Metric::L1) {
             s[0] = __fadd_rn(s[0], off);
         } else if constexpr (kMetric == Metric::Linf) {
-            s[0] = fmaxf(s[0], off);
+            s[0] = larger(s[0], off);
         } else if constexpr (kMetric == Metric::Lp) {
             s[0] = __fadd_rn(s[0], powerOf<kHalves>(off));
         } else if constexpr (kMetric == Metric::Canberra) {
@@ -65,13 +71,13 @@ struct LeastTerms {
             // With m = (x + q) / 2 and t = (x - q) / (x + q) the term is
             // m ((1 + t) log(1 + t) + (1 - t) log(1 - t)) / 2, which is
             // (x - q)^2 / (4 (x + q)) times what seriesOf() is not above. Of
-            // two negative components it is below 0.
+            // negative components it is NaN or below 0.
             const float both = __fadd_rn(x, q);
             const float ratio = __fmul_rn(off, reciprocal(both));
             const float series = off == both
                     ? kGreatestSeries
                     : seriesOf(__fmul_rn(ratio, ratio));
-            s[0] = both < 0
+            s[0] = fminf(x, q) < 0
                     ? -infinity()
                     : __fmaf_rn(__fmul_rn(ratio, off), series, s[0]);
             s[1] = __fadd_rn(s[1], both);
@@ -110,9 +116,45 @@ struct LeastTerms {
         return rest > 0 ? sum * rest - tiny : 0.0f;
     }
 
+    /// What the canonical distance, rounded to float32, is not above; NaN where
+    /// nothing is known, and where the distance is NaN.
+    __device__ __forceinline__ static float most(
+            const float (&s)[kSums],
+            int d) {
+        static_assert(kHasMostTerms<kMetric>);
+        constexpr float kMost = 0x1p126f;
+        constexpr int kMostComponents = 8192; // squares of errors are small
+        const float more = 1 + float(d + 16) * 0x1p-23f;
+        // Terms are rounded down by as much as up.
+        const float tiny = fmaxf(0x1p-140f, float(d) * 0x1p-149f);
+        float sum = d <= kMostComponents ? s[0] : nan();
+        if constexpr (kMetric == Metric::Linf) {
+            return sum;
+        } else if constexpr (kMetric == Metric::BrayCurtis) {
+            sum = s[0] < kMost && s[1] < kMost && s[1] > 0 ? sum / s[1] : nan();
+        } else if constexpr (kMetric == Metric::JensenShannon) {
+            // Components below 2^-120 may have been left out.
+            const float lost =
+                    s[1] * 0x1.4p-51f + float(d) * 0x1p-120f;
+            sum = sum >= 0 && s[1] < kMost ? sum * (0.25f * kSeriesLeaves)
+                                           : nan();
+            return sum * more + lost;
+        }
+        return sum * more + tiny;
+    }
+
    private:
     __device__ __forceinline__ static float infinity() {
         return __uint_as_float(0x7f800000u);
+    }
+
+    __device__ __forceinline__ static float nan() {
+        return __uint_as_float(0x7fffffffu);
+    }
+
+    /// NaN if one of them is.
+    __device__ __forceinline__ static float larger(float a, float b) {
+        return a != a || a > b ? a : b;
     }
 
     /// 2 log 2, of which a component that only one of two has adds (x + q) / 4,
@@ -128,6 +170,9 @@ struct LeastTerms {
         sum = __fmaf_rn(sum, square, 0.042945772f);
         return __fmaf_rn(sum, square, 1 - 0x1p-18f);
     }
+
+    /// The true value is no more than so many times that.
+    static constexpr float kSeriesLeaves = 1.0123f;
 
     /// Of what is smaller the reciprocal of 2^-120: no more than its own.
     __device__ __forceinline__ static float reciprocal(float a) {

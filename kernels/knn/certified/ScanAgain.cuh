@@ -73,9 +73,10 @@ struct ScanAgain {
     /// Tiles of pairs that are looked at before they are computed: vectors,
     /// queries, these where few are left, and components at a time.
     static constexpr int kFilterVectors = 64;
-    static constexpr int kFilterQueries = 32;
+    static constexpr int kFilterQueries = kIsOfProducts<kMetric> ? 64 : 32;
     static constexpr int kFewFilterQueries = 16;
     static constexpr int kFilterDepth = 16;
+    static constexpr int kFilterPad = kIsOfProducts<kMetric> ? 4 : 1;
     static_assert(kChunk % kFilterVectors == 0);
     /// Slots that have an end of the scan together: as many as tiles have, or
     /// several tiles.
@@ -102,7 +103,8 @@ struct ScanAgain {
                 // Four more: sixteen bytes of a row at a time, from banks that
                 // differ as the rows do.
                 alignas(16) float vectors[kFilterDepth][kFilterVectors + 4];
-                float queries[kFilterDepth][kFilterQueries + 1];
+                alignas(16) float
+                        queries[kFilterDepth][kFilterQueries + kFilterPad];
                 uint16_t near[kFilterVectors * kFilterQueries]; // pairs
             } filter;
         };
@@ -124,6 +126,11 @@ struct ScanAgain {
     /// Sets of equal vectors, where these are scanned in place of vectors; else
     /// 0.
     uint32_t numGroups = 0;
+    /// Chunks of which only upper bounds are looked at, for limits: those of
+    /// the steps at work; else 0.
+    uint32_t numRough = 0;
+    /// L2: products of float64 leave many pairs in doubt.
+    bool areNear = false;
 
     /// Inlined: a call would have all that is shared in memory behind pointers.
     __device__ __forceinline__ void run() {
@@ -183,14 +190,19 @@ struct ScanAgain {
                     min(max(room / 2 / params.keep, int64_t(1)), kMostGrowth));
             const uint32_t firstStep = min(firstChunks(growth), most);
             uint32_t step = isKnown ? chunks : firstStep;
-            if (!isKnown && params.areRanked) {
-                // What is appended without a limit has room, but takes longer.
-                readLimits(used);
-                step = hasLimits(used) ? most : firstStep;
+            if (!isKnown) {
+                bool areLimited = false;
+                if (params.areRanked) {
+                    readLimits(used);
+                    areLimited = hasLimits(used);
+                }
+                areNear = arePairsNear(used);
+                numRough = areLimited ? 0 : roughChunks(used);
+                step = areLimited || numRough > 0 ? most : firstStep;
             }
             uint32_t widest = chunks; // of a step
             for (uint32_t done = 0; done < chunks;) {
-                step = min(step, chunks - done);
+                step = min(step, (numRough > 0 ? numRough : chunks) - done);
                 Begin::wait();
                 readLimits(used);
                 scanStep(done, step, used);
@@ -223,6 +235,12 @@ struct ScanAgain {
                 step = uint32_t(
                         min(max(int64_t(most), int64_t(done) * growth),
                             int64_t(widest)));
+                if (done == numRough) {
+                    forgetRough(used);
+                    grid.sync();
+                    step = max(most, numRough * growth);
+                    numRough = done = 0;
+                }
             }
             if (params.keep > kSharedSort) {
                 finishTogether(used);
@@ -356,6 +374,7 @@ struct ScanAgain {
     __device__ __forceinline__ void readLimits(uint32_t used);
     __device__ __forceinline__ bool isOverfull(uint32_t used) const;
     __device__ __forceinline__ void forgetStep(uint32_t used);
+    __device__ __forceinline__ void forgetRough(uint32_t used);
     __device__ __forceinline__ uint32_t uncutEntries(bool isLast) const;
     __device__ __forceinline__ void keepShort(uint32_t used, bool isLast);
     __device__ __forceinline__ void keepNearest(uint32_t slot, bool isLast);
@@ -378,6 +397,8 @@ struct ScanAgain {
     __device__ __forceinline__ bool mayFilter(uint32_t used) const;
     __device__ __forceinline__ int usualPower() const;
     __device__ __forceinline__ bool hasLimits(uint32_t used) const;
+    __device__ __forceinline__ bool arePairsNear(uint32_t used);
+    __device__ __forceinline__ uint32_t roughChunks(uint32_t used) const;
     __device__ __forceinline__ bool filterTiles(
             const TilePlace& place,
             uint32_t slot);

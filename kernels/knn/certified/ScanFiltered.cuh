@@ -8,6 +8,7 @@
 
 #include "kernels/knn/certified/LeastTerms.cuh"
 #include "kernels/knn/certified/LongTerms.cuh"
+#include "kernels/knn/certified/PairEstimate.cuh"
 #include "kernels/knn/certified/ScanAgain.cuh"
 
 namespace faiss_bits {
@@ -22,7 +23,7 @@ __device__ __forceinline__ void ScanAgain<kMetric, Begin>::scanStep(
         return scanGroups(begin, count, used);
     }
     if constexpr (kHasLeastTerms<kMetric>) {
-        if (mayFilter(used)) {
+        if (mayFilter(used) || areNear) {
             return scanFiltered(begin, count, used);
         }
     }
@@ -64,7 +65,12 @@ __device__ __forceinline__ void ScanAgain<kMetric, Begin>::scanFiltered(
     const uint32_t queryTiles = (used + queries - 1) / queries;
     const uint32_t tiles = count * kParts * queryTiles;
     // Without a limit all pairs are near.
-    int unfiltered = kHasLongTerms<kMetric> || hasLimits(used) ? 0 : INT_MAX;
+    int unfiltered = kHasLongTerms<kMetric> || numRough > 0 || hasLimits(used)
+            ? 0
+            : INT_MAX;
+    // Near pairs of a tile, one of so many, that are too many: by eight lanes
+    // a pair takes some times as long as in a tile.
+    const uint32_t crowd = areNear ? 3 : 8;
     // Tiles of the same vectors side by side.
     for (uint32_t t = blockIdx.x; t < tiles; t += gridDim.x) {
         const uint32_t part = t / queryTiles;
@@ -91,8 +97,7 @@ __device__ __forceinline__ void ScanAgain<kMetric, Begin>::scanFiltered(
                         : filteredTile<kFilterQueries, kHalves>(v, slot, rows);
             }
         });
-        // By eight lanes a pair takes some times as long as in a tile.
-        if (!kHasLongTerms<kMetric> && near > rows * kPartVectors / 8) {
+        if (!kHasLongTerms<kMetric> && near > rows * kPartVectors / crowd) {
             unfiltered = kUnfilteredTiles;
         }
     }
@@ -107,6 +112,82 @@ __device__ __forceinline__ bool ScanAgain<kMetric, Begin>::hasLimits(
         isMissing |= shared.limits[s] == kNoEntry;
     }
     return !__syncthreads_or(isMissing);
+}
+
+/// Whether products leave many pairs in doubt, as of copies that differ in
+/// their last bits: by some pairs, the same in all blocks.
+template <Metric kMetric, class Begin>
+__device__ __forceinline__ bool ScanAgain<kMetric, Begin>::arePairsNear(
+        uint32_t used) {
+    if constexpr (kMetric != Metric::L2) {
+        return false;
+    } else {
+        constexpr uint32_t kGroups = kThreads / kPairLanes;
+        constexpr uint32_t kPairs = 4 * kGroups;
+        constexpr int kMany = kPairs / 12;
+        const CertifiedParams& search = params.search;
+        if (used <= kFewFilterQueries) {
+            return false; // they are not met by products
+        }
+        // The bounds are as far apart, and float32 has 24 bits.
+        const float doubt =
+                float(EstimateRow<kMetric>::relativeError(search.d, false)) *
+                0x1p26f;
+        const auto queryOf = [&](uint32_t slot) {
+            return search.queries + int64_t(shared.rows[slot]) * search.d;
+        };
+        int found = 0;
+        for (uint32_t base = 0; base < kPairs; base += kGroups) {
+            const uint32_t i = base + threadIdx.x / kPairLanes;
+            const uint32_t slot = i * used / kPairs;
+            const float* q = queryOf(slot);
+            const float* center = queryOf(slot - slot % Tile::kQueries);
+            const int64_t vector =
+                    min(chunkAt(i % params.order.chunks) + i % kChunk,
+                        search.n - 1);
+            float sums[3] = {}; // distance, sizes less the center and without
+            withVectors(search.vectors, [&](const auto* data) {
+                data += vector * search.vectors.rowStride;
+#pragma unroll 4
+                for (int c = threadIdx.x % kPairLanes; c < search.d;
+                     c += kPairLanes) {
+                    const float x = toFloat(data[c * search.vectors.columnStride]);
+                    const float ofX = x - center[c];
+                    const float ofQ = q[c] - center[c];
+                    sums[0] += (x - q[c]) * (x - q[c]);
+                    sums[1] += ofX * ofX + ofQ * ofQ;
+                    sums[2] += x * x + q[c] * q[c];
+                }
+            });
+#pragma unroll
+            for (float& sum : sums) {
+#pragma unroll
+                for (int lane = kPairLanes / 2; lane >= 1; lane /= 2) {
+                    sum += __shfl_xor_sync(kFullWarp, sum, lane);
+                }
+            }
+            const bool isInDoubt = sums[0] > 0 &&
+                    doubt * fminf(sums[1], sums[2]) > sums[0];
+            found += __syncthreads_count(
+                    isInDoubt && threadIdx.x % kPairLanes == 0);
+        }
+        return found > kMany;
+    }
+}
+
+/// Chunks whose upper bounds set the limits of all, 0: none. They take less
+/// than canonical distances do; the more they are, the fewer pairs pass.
+template <Metric kMetric, class Begin>
+__device__ __forceinline__ uint32_t ScanAgain<kMetric, Begin>::roughChunks(
+        uint32_t used) const {
+    if constexpr (kHasMostTerms<kMetric>) {
+        if (mayFilter(used) || areNear) {
+            const float vectors = 4 *
+                    sqrtf(float(params.search.n) * float(params.keep));
+            return min(uint32_t(vectors) / kChunk + 1, params.order.chunks);
+        }
+    }
+    return 0;
 }
 
 /// The place of a Tile by filteredTile(). Returns whether many pairs were near.
@@ -154,7 +235,8 @@ __device__ __forceinline__ void ScanAgain<kMetric, Begin>::wholeTile(
 }
 
 /// The same of kFilterVectors vectors, and of those pairs alone that may be
-/// within the limits. Returns how many they were.
+/// within the limits. Returns how many they were. In rough steps what distances
+/// are no more than, of none.
 template <Metric kMetric, class Begin>
 template <int kQueries, int kHalves>
 __device__ __forceinline__ uint32_t ScanAgain<kMetric, Begin>::filteredTile(
@@ -228,12 +310,25 @@ __device__ __forceinline__ uint32_t ScanAgain<kMetric, Begin>::filteredTile(
             const float4 four = *reinterpret_cast<const float4*>(
                     &tile.vectors[i][firstVector]);
             const float x[] = {four.x, four.y, four.z, four.w};
+            float q[kQueriesOfLane];
+            if constexpr (kQueriesOfLane == 4) {
+                const float4 queries = *reinterpret_cast<const float4*>(
+                        &tile.queries[i][firstQuery]);
+                q[0] = queries.x;
+                q[1] = queries.y;
+                q[2] = queries.z;
+                q[3] = queries.w;
+            } else {
+#pragma unroll
+                for (int a = 0; a < kQueriesOfLane; ++a) {
+                    q[a] = tile.queries[i][firstQuery + a];
+                }
+            }
 #pragma unroll
             for (int a = 0; a < kQueriesOfLane; ++a) {
-                const float q = tile.queries[i][firstQuery + a];
 #pragma unroll
                 for (int b = 0; b < kVectorsOfLane; ++b) {
-                    Least::template add<kHalves>(sums[a][b], x[b], q);
+                    Least::template add<kHalves>(sums[a][b], x[b], q[a]);
                 }
             }
         }
@@ -243,6 +338,8 @@ __device__ __forceinline__ uint32_t ScanAgain<kMetric, Begin>::filteredTile(
         const int q = firstQuery + a;
         const uint64_t limit =
                 q < int(rows) ? shared.limits[slot + q] : uint64_t(0);
+        float upper[kVectorsOfLane] = {};
+        uint32_t within = 0;
 #pragma unroll
         for (int b = 0; b < kVectorsOfLane; ++b) {
             const int v = firstVector + b;
@@ -252,10 +349,20 @@ __device__ __forceinline__ uint32_t ScanAgain<kMetric, Begin>::filteredTile(
                     (least != least ||
                      makeEntry(orderedKey(least), uint32_t(first + v)) <
                              limit);
+            if constexpr (kHasMostTerms<kMetric>) {
+                if (numRough > 0) {
+                    upper[b] = Least::most(sums[a][b], search.d);
+                    within |= isNear ? 1u << b : 0;
+                    continue;
+                }
+            }
             if (isNear) {
                 tile.near[atomicAdd(&shared.kept, 1u)] =
                         uint16_t(q * kFilterVectors + v);
             }
+        }
+        if (within != 0) {
+            appendSome(slot + q, first + firstVector, upper, within);
         }
     }
     __syncthreads();
