@@ -157,7 +157,14 @@ void expectBetween(double closeness) {
                         ASSERT_TRUE(std::isnan(most[i]))
                                 << "pair " << i << " " << most[i];
                     }
+                    if (kIsExactInFloat<kMetric>) {
+                        ASSERT_TRUE(std::isnan(least[i]))
+                                << "pair " << i << " " << least[i];
+                    }
                     continue;
+                }
+                if (kIsExactInFloat<kMetric>) {
+                    ASSERT_EQ(least[i], distance) << "pair " << i;
                 }
                 if (kHasMostTerms<kMetric>) {
                     ASSERT_FALSE(most[i] < distance)

@@ -15,11 +15,14 @@ constexpr bool kHasLeastTerms = kMetric == Metric::L2 ||
         kMetric == Metric::Lp || kMetric == Metric::Canberra ||
         kMetric == Metric::BrayCurtis || kMetric == Metric::JensenShannon;
 
-/// Those that have an upper bound, too. Terms of Canberra that are left out,
-/// where components are the smallest or greatest, may be as much as 1.
+/// Those of which least() is the distance, or NaN.
+template <Metric kMetric>
+constexpr bool kIsExactInFloat = kMetric == Metric::Linf;
+
+/// Those that have an upper bound, too.
 template <Metric kMetric>
 constexpr bool kHasMostTerms =
-        kHasLeastTerms<kMetric> && kMetric != Metric::Canberra;
+        kMetric == Metric::L2 || kMetric == Metric::JensenShannon;
 
 /// add() takes the components x and q of a pair to its sums; least() is what
 /// the canonical distance, rounded to float32, is not below. The distance is a
@@ -108,7 +111,8 @@ struct LeastTerms {
             // are of terms that are not below 0 but for that.
             const float lost = s[1] * 0x1.4p-51f;
             sum = sum > kMost ? kMost : sum;
-            return __fadd_rd(0.25f * sum * rest, -lost) - tiny;
+            sum = rest > 0.5f ? sum : -infinity();
+            return __fadd_rd(0.25f * sum * fmaxf(rest, 0.5f), -lost) - tiny;
         } else {
             // The true sum is no less, if it was too large for float32.
             sum = fminf(sum, kMost);
@@ -122,22 +126,16 @@ struct LeastTerms {
             const float (&s)[kSums],
             int d) {
         static_assert(kHasMostTerms<kMetric>);
-        constexpr float kMost = 0x1p126f;
         constexpr int kMostComponents = 8192; // squares of errors are small
         const float more = 1 + float(d + 16) * 0x1p-23f;
         // Terms are rounded down by as much as up.
         const float tiny = fmaxf(0x1p-140f, float(d) * 0x1p-149f);
         float sum = d <= kMostComponents ? s[0] : nan();
-        if constexpr (kMetric == Metric::Linf) {
-            return sum;
-        } else if constexpr (kMetric == Metric::BrayCurtis) {
-            sum = s[0] < kMost && s[1] < kMost && s[1] > 0 ? sum / s[1] : nan();
-        } else if constexpr (kMetric == Metric::JensenShannon) {
+        if constexpr (kMetric == Metric::JensenShannon) {
             // Components below 2^-120 may have been left out.
-            const float lost =
-                    s[1] * 0x1.4p-51f + float(d) * 0x1p-120f;
-            sum = sum >= 0 && s[1] < kMost ? sum * (0.25f * kSeriesLeaves)
-                                           : nan();
+            const float lost = s[1] * 0x1.4p-51f + float(d) * 0x1p-120f;
+            sum = sum >= 0 && s[1] < 0x1p126f ? sum * (0.25f * kSeriesLeaves)
+                                              : nan();
             return sum * more + lost;
         }
         return sum * more + tiny;
@@ -154,7 +152,9 @@ struct LeastTerms {
 
     /// NaN if one of them is.
     __device__ __forceinline__ static float larger(float a, float b) {
-        return a != a || a > b ? a : b;
+        float result;
+        asm("max.NaN.f32 %0, %1, %2;" : "=f"(result) : "f"(a), "f"(b));
+        return result;
     }
 
     /// 2 log 2, of which a component that only one of two has adds (x + q) / 4,

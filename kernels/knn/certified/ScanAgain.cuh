@@ -75,6 +75,8 @@ struct ScanAgain {
     static constexpr int kFilterVectors = 64;
     static constexpr int kFilterQueries = kIsOfProducts<kMetric> ? 64 : 32;
     static constexpr int kFewFilterQueries = 16;
+    static constexpr int kFewestFilterQueries =
+            kMetric == Metric::JensenShannon ? 4 : kFewFilterQueries;
     static constexpr int kFilterDepth = 16;
     static constexpr int kFilterPad = kIsOfProducts<kMetric> ? 4 : 1;
     static_assert(kChunk % kFilterVectors == 0);
@@ -85,6 +87,7 @@ struct ScanAgain {
     static_assert(kEndSlots % Tile::kQueries == 0);
     static_assert(kEndSlots % kFilterQueries == 0);
     static_assert(kEndSlots % kFewFilterQueries == 0);
+    static_assert(kEndSlots % kFewestFilterQueries == 0);
     static_assert(kFewSlots <= kEndSlots);
     /// Vectors of an item: a tile of products is as wide as its chunk.
     static constexpr int kPartVectors =
@@ -238,7 +241,8 @@ struct ScanAgain {
                 if (done == numRough) {
                     forgetRough(used);
                     grid.sync();
-                    step = max(most, numRough * growth);
+                    // Of bounds that are alike all may pass.
+                    step = most;
                     numRough = done = 0;
                 }
             }
@@ -362,6 +366,11 @@ struct ScanAgain {
             int64_t vector,
             const float (&distances)[kCount],
             uint32_t mask);
+    template <int kWidth, int kDown, int kAcross>
+    __device__ __forceinline__ void appendLanes(
+            uint32_t slot,
+            int64_t vector,
+            const float (&distances)[kDown][kAcross]);
     template <class Places, int kDown, int kAcross>
     __device__ __forceinline__ void appendTile(
             uint32_t slot,
@@ -374,7 +383,6 @@ struct ScanAgain {
     __device__ __forceinline__ void readLimits(uint32_t used);
     __device__ __forceinline__ bool isOverfull(uint32_t used) const;
     __device__ __forceinline__ void forgetStep(uint32_t used);
-    __device__ __forceinline__ void forgetRough(uint32_t used);
     __device__ __forceinline__ uint32_t uncutEntries(bool isLast) const;
     __device__ __forceinline__ void keepShort(uint32_t used, bool isLast);
     __device__ __forceinline__ void keepNearest(uint32_t slot, bool isLast);
@@ -397,8 +405,6 @@ struct ScanAgain {
     __device__ __forceinline__ bool mayFilter(uint32_t used) const;
     __device__ __forceinline__ int usualPower() const;
     __device__ __forceinline__ bool hasLimits(uint32_t used) const;
-    __device__ __forceinline__ bool arePairsNear(uint32_t used);
-    __device__ __forceinline__ uint32_t roughChunks(uint32_t used) const;
     __device__ __forceinline__ bool filterTiles(
             const TilePlace& place,
             uint32_t slot);
@@ -414,6 +420,11 @@ struct ScanAgain {
     template <int kQueries, int kHalves>
     __device__ __forceinline__ uint32_t
     filteredTile(int64_t first, uint32_t slot, uint32_t rows);
+
+    // Limits by upper bounds: ScanRough.cuh.
+    __device__ __forceinline__ bool arePairsNear(uint32_t used) const;
+    __device__ __forceinline__ uint32_t roughChunks(uint32_t used) const;
+    __device__ __forceinline__ void forgetRough(uint32_t used);
 
     // Of rows whose candidates are to be sorted: SortAlike.cuh.
     __device__ __forceinline__ void sortAlike();
@@ -475,4 +486,5 @@ __global__ void __launch_bounds__(
 #include "kernels/knn/certified/ScanAppend.cuh"
 #include "kernels/knn/certified/ScanFiltered.cuh"
 #include "kernels/knn/certified/ScanGroups.cuh"
+#include "kernels/knn/certified/ScanRough.cuh"
 #include "kernels/knn/certified/SortAlike.cuh"

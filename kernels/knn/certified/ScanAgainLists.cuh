@@ -96,18 +96,6 @@ __device__ __forceinline__ void ScanAgain<kMetric, Begin>::forgetStep(
     }
 }
 
-/// Entries that are upper bounds, from the blocks that cut the lists: k vectors
-/// are no farther than the limits, and all are met again.
-template <Metric kMetric, class Begin>
-__device__ __forceinline__ void ScanAgain<kMetric, Begin>::forgetRough(
-        uint32_t used) {
-    const uint32_t first = blockIdx.x + threadIdx.x * gridDim.x;
-    for (uint32_t s = first; s < used; s += kThreads * gridDim.x) {
-        params.counts[s] = shared.counts[s] = 0;
-        params.limits[s] |= 0xFFFFFFFFu;
-    }
-}
-
 /// Entries of a list that need not be cut: some more than k are sorted with
 /// them in the end.
 template <Metric kMetric, class Begin>

@@ -8,10 +8,28 @@
 
 #include "kernels/knn/certified/LeastTerms.cuh"
 #include "kernels/knn/certified/LongTerms.cuh"
-#include "kernels/knn/certified/PairEstimate.cuh"
 #include "kernels/knn/certified/ScanAgain.cuh"
 
 namespace faiss_bits {
+
+/// Some numbers side by side in shared memory.
+template <int kCount>
+__device__ __forceinline__ void readSome(
+        float (&values)[kCount],
+        const float* from) {
+    if constexpr (kCount == 4) {
+        const float4 four = *reinterpret_cast<const float4*>(from);
+        values[0] = four.x;
+        values[1] = four.y;
+        values[2] = four.z;
+        values[3] = four.w;
+    } else {
+#pragma unroll
+        for (int i = 0; i < kCount; ++i) {
+            values[i] = from[i];
+        }
+    }
+}
 
 /// Chunks `begin` to begin + count.
 template <Metric kMetric, class Begin>
@@ -60,14 +78,16 @@ __device__ __forceinline__ void ScanAgain<kMetric, Begin>::scanFiltered(
         uint32_t count,
         uint32_t used) {
     constexpr uint32_t kParts = kChunk / kPartVectors;
-    const uint32_t queries =
-            used <= kFewFilterQueries ? kFewFilterQueries : kFilterQueries;
+    const uint32_t queries = used <= 2 * kFewestFilterQueries
+            ? kFewestFilterQueries
+            : used <= kFewFilterQueries ? kFewFilterQueries
+                                        : kFilterQueries;
     const uint32_t queryTiles = (used + queries - 1) / queries;
     const uint32_t tiles = count * kParts * queryTiles;
     // Without a limit all pairs are near.
-    int unfiltered = kHasLongTerms<kMetric> || numRough > 0 || hasLimits(used)
-            ? 0
-            : INT_MAX;
+    const bool isFiltered = kHasLongTerms<kMetric> ||
+            kIsExactInFloat<kMetric> || numRough > 0 || hasLimits(used);
+    int unfiltered = isFiltered ? 0 : INT_MAX;
     // Near pairs of a tile, one of so many, that are too many: by eight lanes
     // a pair takes some times as long as in a tile.
     const uint32_t crowd = areNear ? 3 : 8;
@@ -91,10 +111,13 @@ __device__ __forceinline__ void ScanAgain<kMetric, Begin>::scanFiltered(
         withHalves<kMetric>(usualPower(), [&](auto halves) {
             constexpr int kHalves = decltype(halves)::value;
             for (int64_t v = first; v < last; v += kFilterVectors) {
-                near += queries == kFewFilterQueries
+                near += queries == kFilterQueries
+                        ? filteredTile<kFilterQueries, kHalves>(v, slot, rows)
+                        : queries == kFewFilterQueries
                         ? filteredTile<kFewFilterQueries, kHalves>(
                                   v, slot, rows)
-                        : filteredTile<kFilterQueries, kHalves>(v, slot, rows);
+                        : filteredTile<kFewestFilterQueries, kHalves>(
+                                  v, slot, rows);
             }
         });
         if (!kHasLongTerms<kMetric> && near > rows * kPartVectors / crowd) {
@@ -112,82 +135,6 @@ __device__ __forceinline__ bool ScanAgain<kMetric, Begin>::hasLimits(
         isMissing |= shared.limits[s] == kNoEntry;
     }
     return !__syncthreads_or(isMissing);
-}
-
-/// Whether products leave many pairs in doubt, as of copies that differ in
-/// their last bits: by some pairs, the same in all blocks.
-template <Metric kMetric, class Begin>
-__device__ __forceinline__ bool ScanAgain<kMetric, Begin>::arePairsNear(
-        uint32_t used) {
-    if constexpr (kMetric != Metric::L2) {
-        return false;
-    } else {
-        constexpr uint32_t kGroups = kThreads / kPairLanes;
-        constexpr uint32_t kPairs = 4 * kGroups;
-        constexpr int kMany = kPairs / 12;
-        const CertifiedParams& search = params.search;
-        if (used <= kFewFilterQueries) {
-            return false; // they are not met by products
-        }
-        // The bounds are as far apart, and float32 has 24 bits.
-        const float doubt =
-                float(EstimateRow<kMetric>::relativeError(search.d, false)) *
-                0x1p26f;
-        const auto queryOf = [&](uint32_t slot) {
-            return search.queries + int64_t(shared.rows[slot]) * search.d;
-        };
-        int found = 0;
-        for (uint32_t base = 0; base < kPairs; base += kGroups) {
-            const uint32_t i = base + threadIdx.x / kPairLanes;
-            const uint32_t slot = i * used / kPairs;
-            const float* q = queryOf(slot);
-            const float* center = queryOf(slot - slot % Tile::kQueries);
-            const int64_t vector =
-                    min(chunkAt(i % params.order.chunks) + i % kChunk,
-                        search.n - 1);
-            float sums[3] = {}; // distance, sizes less the center and without
-            withVectors(search.vectors, [&](const auto* data) {
-                data += vector * search.vectors.rowStride;
-#pragma unroll 4
-                for (int c = threadIdx.x % kPairLanes; c < search.d;
-                     c += kPairLanes) {
-                    const float x = toFloat(data[c * search.vectors.columnStride]);
-                    const float ofX = x - center[c];
-                    const float ofQ = q[c] - center[c];
-                    sums[0] += (x - q[c]) * (x - q[c]);
-                    sums[1] += ofX * ofX + ofQ * ofQ;
-                    sums[2] += x * x + q[c] * q[c];
-                }
-            });
-#pragma unroll
-            for (float& sum : sums) {
-#pragma unroll
-                for (int lane = kPairLanes / 2; lane >= 1; lane /= 2) {
-                    sum += __shfl_xor_sync(kFullWarp, sum, lane);
-                }
-            }
-            const bool isInDoubt = sums[0] > 0 &&
-                    doubt * fminf(sums[1], sums[2]) > sums[0];
-            found += __syncthreads_count(
-                    isInDoubt && threadIdx.x % kPairLanes == 0);
-        }
-        return found > kMany;
-    }
-}
-
-/// Chunks whose upper bounds set the limits of all, 0: none. They take less
-/// than canonical distances do; the more they are, the fewer pairs pass.
-template <Metric kMetric, class Begin>
-__device__ __forceinline__ uint32_t ScanAgain<kMetric, Begin>::roughChunks(
-        uint32_t used) const {
-    if constexpr (kHasMostTerms<kMetric>) {
-        if (mayFilter(used) || areNear) {
-            const float vectors = 4 *
-                    sqrtf(float(params.search.n) * float(params.keep));
-            return min(uint32_t(vectors) / kChunk + 1, params.order.chunks);
-        }
-    }
-    return 0;
 }
 
 /// The place of a Tile by filteredTile(). Returns whether many pairs were near.
@@ -236,7 +183,7 @@ __device__ __forceinline__ void ScanAgain<kMetric, Begin>::wholeTile(
 
 /// The same of kFilterVectors vectors, and of those pairs alone that may be
 /// within the limits. Returns how many they were. In rough steps what distances
-/// are no more than, of none.
+/// are no more than, of none; so for metrics that are exact in float32.
 template <Metric kMetric, class Begin>
 template <int kQueries, int kHalves>
 __device__ __forceinline__ uint32_t ScanAgain<kMetric, Begin>::filteredTile(
@@ -246,15 +193,18 @@ __device__ __forceinline__ uint32_t ScanAgain<kMetric, Begin>::filteredTile(
     using Least = LeastTerms<kMetric>;
     constexpr int kDepth = kFilterDepth;
     constexpr int kRowStep = kThreads / kDepth; // rows that are read at a time
-    constexpr int kVectorsOfLane = 4;
-    constexpr int kQueriesOfLane = kQueries / 16;
-    static_assert(kFilterVectors == 16 * kVectorsOfLane && kThreads == 256);
+    constexpr int kQueryLanes = kQueries < 16 ? kQueries : 16;
+    constexpr int kVectorLanes = kThreads / kQueryLanes;
+    constexpr int kVectorsOfLane = kFilterVectors / kVectorLanes;
+    constexpr int kQueriesOfLane = kQueries / kQueryLanes;
+    static_assert(kVectorsOfLane * kVectorLanes == kFilterVectors);
+    static_assert(kVectorsOfLane == 1 || kVectorsOfLane == 4);
     const CertifiedParams& search = params.search;
     auto& tile = shared.filter;
     const int column = threadIdx.x % kDepth;
     const int row = threadIdx.x / kDepth;
-    const int firstVector = threadIdx.x % 16 * kVectorsOfLane;
-    const int firstQuery = threadIdx.x / 16 * kQueriesOfLane;
+    const int firstVector = threadIdx.x % kVectorLanes * kVectorsOfLane;
+    const int firstQuery = threadIdx.x / kVectorLanes * kQueriesOfLane;
     float sums[kQueriesOfLane][kVectorsOfLane][Least::kSums] = {};
     __syncthreads();
     if (threadIdx.x == 0) {
@@ -262,7 +212,7 @@ __device__ __forceinline__ uint32_t ScanAgain<kMetric, Begin>::filteredTile(
     }
     // Components are on their way for the time of a step.
     constexpr int kVectorLoads = kFilterVectors / kRowStep;
-    constexpr int kQueryLoads = kQueries / kRowStep;
+    constexpr int kQueryLoads = (kQueries + kRowStep - 1) / kRowStep;
     float nextVectors[kVectorLoads];
     float nextQueries[kQueryLoads];
     const auto fetch = [&](int depth) {
@@ -298,7 +248,9 @@ __device__ __forceinline__ uint32_t ScanAgain<kMetric, Begin>::filteredTile(
         }
 #pragma unroll
         for (int i = 0; i < kQueryLoads; ++i) {
-            tile.queries[column][row + i * kRowStep] = nextQueries[i];
+            if (kQueries % kRowStep == 0 || row + i * kRowStep < kQueries) {
+                tile.queries[column][row + i * kRowStep] = nextQueries[i];
+            }
         }
         __syncthreads();
         if (depth + kDepth < search.d) {
@@ -307,23 +259,10 @@ __device__ __forceinline__ uint32_t ScanAgain<kMetric, Begin>::filteredTile(
         const int most = min(kDepth, search.d - depth);
 #pragma unroll 4
         for (int i = 0; i < most; ++i) {
-            const float4 four = *reinterpret_cast<const float4*>(
-                    &tile.vectors[i][firstVector]);
-            const float x[] = {four.x, four.y, four.z, four.w};
+            float x[kVectorsOfLane];
             float q[kQueriesOfLane];
-            if constexpr (kQueriesOfLane == 4) {
-                const float4 queries = *reinterpret_cast<const float4*>(
-                        &tile.queries[i][firstQuery]);
-                q[0] = queries.x;
-                q[1] = queries.y;
-                q[2] = queries.z;
-                q[3] = queries.w;
-            } else {
-#pragma unroll
-                for (int a = 0; a < kQueriesOfLane; ++a) {
-                    q[a] = tile.queries[i][firstQuery + a];
-                }
-            }
+            readSome(x, &tile.vectors[i][firstVector]);
+            readSome(q, &tile.queries[i][firstQuery]);
 #pragma unroll
             for (int a = 0; a < kQueriesOfLane; ++a) {
 #pragma unroll
@@ -333,13 +272,14 @@ __device__ __forceinline__ uint32_t ScanAgain<kMetric, Begin>::filteredTile(
             }
         }
     }
+    constexpr float kNone = NAN;
+    const bool areBounds = kIsExactInFloat<kMetric> || numRough > 0;
+    float bounds[kQueriesOfLane][kVectorsOfLane]; // of those that are near
 #pragma unroll
     for (int a = 0; a < kQueriesOfLane; ++a) {
         const int q = firstQuery + a;
         const uint64_t limit =
                 q < int(rows) ? shared.limits[slot + q] : uint64_t(0);
-        float upper[kVectorsOfLane] = {};
-        uint32_t within = 0;
 #pragma unroll
         for (int b = 0; b < kVectorsOfLane; ++b) {
             const int v = firstVector + b;
@@ -349,20 +289,24 @@ __device__ __forceinline__ uint32_t ScanAgain<kMetric, Begin>::filteredTile(
                     (least != least ||
                      makeEntry(orderedKey(least), uint32_t(first + v)) <
                              limit);
-            if constexpr (kHasMostTerms<kMetric>) {
-                if (numRough > 0) {
-                    upper[b] = Least::most(sums[a][b], search.d);
-                    within |= isNear ? 1u << b : 0;
-                    continue;
-                }
+            if constexpr (kIsExactInFloat<kMetric>) {
+                bounds[a][b] = isNear ? least : kNone;
+            } else if constexpr (kHasMostTerms<kMetric>) {
+                bounds[a][b] =
+                        isNear ? Least::most(sums[a][b], search.d) : kNone;
             }
-            if (isNear) {
+            if (isNear && !areBounds) {
                 tile.near[atomicAdd(&shared.kept, 1u)] =
                         uint16_t(q * kFilterVectors + v);
             }
         }
-        if (within != 0) {
-            appendSome(slot + q, first + firstVector, upper, within);
+    }
+    if constexpr (kIsExactInFloat<kMetric> || kHasMostTerms<kMetric>) {
+        if (areBounds) {
+            constexpr int kWidth =
+                    kVectorLanes < kWarpSize ? kVectorLanes : kWarpSize;
+            appendLanes<kWidth>(
+                    slot + firstQuery, first + firstVector, bounds);
         }
     }
     __syncthreads();
