@@ -19,6 +19,11 @@ constexpr bool kHasLeastTerms = kMetric == Metric::L2 ||
 template <Metric kMetric>
 constexpr bool kIsExactInFloat = kMetric == Metric::Linf;
 
+/// Those whose distance is NaN where a component is infinite or NaN.
+template <Metric kMetric>
+constexpr bool kWantsFinite = kMetric == Metric::Canberra ||
+        kMetric == Metric::BrayCurtis || kMetric == Metric::JensenShannon;
+
 /// Those that have an upper bound, too.
 template <Metric kMetric>
 constexpr bool kHasMostTerms =

@@ -109,6 +109,7 @@ struct ScanAgain {
                 alignas(16) float
                         queries[kFilterDepth][kFilterQueries + kFilterPad];
                 uint16_t near[kFilterVectors * kFilterQueries]; // pairs
+                bool isOdd[kFilterVectors + kFilterQueries]; // not finite
             } filter;
         };
         uint32_t rows[kMaxScanSlots];

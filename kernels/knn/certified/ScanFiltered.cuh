@@ -77,13 +77,23 @@ __device__ __forceinline__ void ScanAgain<kMetric, Begin>::scanFiltered(
         uint32_t begin,
         uint32_t count,
         uint32_t used) {
-    constexpr uint32_t kParts = kChunk / kPartVectors;
-    const uint32_t queries = used <= 2 * kFewestFilterQueries
-            ? kFewestFilterQueries
-            : used <= kFewFilterQueries ? kFewFilterQueries
-                                        : kFilterQueries;
+    uint32_t queries = used <= 2 * kFewestFilterQueries ? kFewestFilterQueries
+            : used <= kFewFilterQueries                 ? kFewFilterQueries
+                                                        : kFilterQueries;
+    uint32_t parts = kChunk / kPartVectors;
+    const auto tilesOf = [&] {
+        return count * parts * ((used + queries - 1) / queries);
+    };
+    // Smaller tiles where there are few.
+    if (tilesOf() < 2 * gridDim.x) {
+        parts = kChunk / kFilterVectors;
+    }
+    if (queries > kFewFilterQueries && tilesOf() < gridDim.x) {
+        queries = kFewFilterQueries;
+    }
     const uint32_t queryTiles = (used + queries - 1) / queries;
-    const uint32_t tiles = count * kParts * queryTiles;
+    const uint32_t tiles = tilesOf();
+    const uint32_t ofPart = kChunk / parts;
     // Without a limit all pairs are near.
     const bool isFiltered = kHasLongTerms<kMetric> ||
             kIsExactInFloat<kMetric> || numRough > 0 || hasLimits(used);
@@ -95,8 +105,8 @@ __device__ __forceinline__ void ScanAgain<kMetric, Begin>::scanFiltered(
     for (uint32_t t = blockIdx.x; t < tiles; t += gridDim.x) {
         const uint32_t part = t / queryTiles;
         const int64_t first =
-                chunkAt(begin + part / kParts) + part % kParts * kPartVectors;
-        const int64_t last = min(first + kPartVectors, params.search.n);
+                chunkAt(begin + part / parts) + part % parts * ofPart;
+        const int64_t last = min(first + ofPart, params.search.n);
         const uint32_t slot = t % queryTiles * queries;
         if (first >= last || isBehind(first, slot)) {
             continue;
@@ -120,7 +130,7 @@ __device__ __forceinline__ void ScanAgain<kMetric, Begin>::scanFiltered(
                                   v, slot, rows);
             }
         });
-        if (!kHasLongTerms<kMetric> && near > rows * kPartVectors / crowd) {
+        if (!kHasLongTerms<kMetric> && near > rows * ofPart / crowd) {
             unfiltered = kUnfilteredTiles;
         }
     }
@@ -210,6 +220,15 @@ __device__ __forceinline__ uint32_t ScanAgain<kMetric, Begin>::filteredTile(
     if (threadIdx.x == 0) {
         shared.kept = 0;
     }
+    if (kWantsFinite<kMetric> &&
+        threadIdx.x < kFilterVectors + kFilterQueries) {
+        tile.isOdd[threadIdx.x] = false;
+    }
+    const auto noteOdd = [&](int i, float component) {
+        if (kWantsFinite<kMetric> && !(fabsf(component) < INFINITY)) {
+            tile.isOdd[i] = true;
+        }
+    };
     // Components are on their way for the time of a step.
     constexpr int kVectorLoads = kFilterVectors / kRowStep;
     constexpr int kQueryLoads = (kQueries + kRowStep - 1) / kRowStep;
@@ -245,11 +264,13 @@ __device__ __forceinline__ uint32_t ScanAgain<kMetric, Begin>::filteredTile(
 #pragma unroll
         for (int i = 0; i < kVectorLoads; ++i) {
             tile.vectors[column][row + i * kRowStep] = nextVectors[i];
+            noteOdd(row + i * kRowStep, nextVectors[i]);
         }
 #pragma unroll
         for (int i = 0; i < kQueryLoads; ++i) {
             if (kQueries % kRowStep == 0 || row + i * kRowStep < kQueries) {
                 tile.queries[column][row + i * kRowStep] = nextQueries[i];
+                noteOdd(kFilterVectors + row + i * kRowStep, nextQueries[i]);
             }
         }
         __syncthreads();
@@ -286,6 +307,8 @@ __device__ __forceinline__ uint32_t ScanAgain<kMetric, Begin>::filteredTile(
             const float least = Least::least(sums[a][b], search.d);
             // NaN says nothing; a limit without a key lets all pass.
             const bool isNear = q < int(rows) && first + v < search.n &&
+                    !(kWantsFinite<kMetric> &&
+                      (tile.isOdd[v] || tile.isOdd[kFilterVectors + q])) &&
                     (least != least ||
                      makeEntry(orderedKey(least), uint32_t(first + v)) <
                              limit);

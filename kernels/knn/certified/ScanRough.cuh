@@ -26,6 +26,9 @@ __device__ __forceinline__ bool ScanAgain<kMetric, Begin>::arePairsNear(
         if (used <= kFewFilterQueries) {
             return false; // they are not met by products
         }
+        if (used <= Tile::kQueries && params.order.chunks < gridDim.x) {
+            return true; // tiles of products are too few
+        }
         // The bounds are as far apart, and float32 has 24 bits.
         const float doubt =
                 float(EstimateRow<kMetric>::relativeError(search.d, false)) *
