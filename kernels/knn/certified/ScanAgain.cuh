@@ -104,10 +104,11 @@ struct ScanAgain {
             uint32_t ofGroups[kGroupSlots]; // sizes, or keys of a query
             struct {
                 // Four more: sixteen bytes of a row at a time, from banks that
-                // differ as the rows do.
-                alignas(16) float vectors[kFilterDepth][kFilterVectors + 4];
+                // differ as the rows do. Two steps of components.
                 alignas(16) float
-                        queries[kFilterDepth][kFilterQueries + kFilterPad];
+                        vectors[2][kFilterDepth][kFilterVectors + 4];
+                alignas(16) float
+                        queries[2][kFilterDepth][kFilterQueries + kFilterPad];
                 uint16_t near[kFilterVectors * kFilterQueries]; // pairs
                 bool isOdd[kFilterVectors + kFilterQueries]; // not finite
             } filter;

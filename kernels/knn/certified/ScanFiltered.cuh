@@ -85,7 +85,7 @@ __device__ __forceinline__ void ScanAgain<kMetric, Begin>::scanFiltered(
         return count * parts * ((used + queries - 1) / queries);
     };
     // Smaller tiles where there are few.
-    if (tilesOf() < 2 * gridDim.x) {
+    if (tilesOf() < 16 * gridDim.x) {
         parts = kChunk / kFilterVectors;
     }
     if (queries > kFewFilterQueries && tilesOf() < gridDim.x) {
@@ -232,66 +232,86 @@ __device__ __forceinline__ uint32_t ScanAgain<kMetric, Begin>::filteredTile(
     // Components are on their way for the time of a step.
     constexpr int kVectorLoads = kFilterVectors / kRowStep;
     constexpr int kQueryLoads = (kQueries + kRowStep - 1) / kRowStep;
+    const int64_t columnStride = search.vectors.columnStride;
+    int64_t vectorsAt[kVectorLoads];
+    int64_t queriesAt[kQueryLoads];
+#pragma unroll
+    for (int i = 0; i < kVectorLoads; ++i) {
+        vectorsAt[i] = min(first + row + i * kRowStep, search.n - 1) *
+                        search.vectors.rowStride +
+                column * columnStride;
+    }
+#pragma unroll
+    for (int i = 0; i < kQueryLoads; ++i) {
+        const uint32_t q = min(uint32_t(row + i * kRowStep), rows - 1);
+        queriesAt[i] = int64_t(shared.rows[slot + q]) * search.d + column;
+    }
     float nextVectors[kVectorLoads];
     float nextQueries[kQueryLoads];
     const auto fetch = [&](int depth) {
-        const int c = depth + column;
-        const bool isThere = c < search.d;
+        const bool isThere = depth + column < search.d;
         withVectors(search.vectors, [&](const auto* data) {
+            data += depth * columnStride;
 #pragma unroll
             for (int i = 0; i < kVectorLoads; ++i) {
-                const int64_t vector =
-                        min(first + row + i * kRowStep, search.n - 1);
-                nextVectors[i] = isThere
-                        ? toFloat(
-                                  data[vector * search.vectors.rowStride +
-                                       c * search.vectors.columnStride])
-                        : 0.0f;
+                nextVectors[i] = isThere ? toFloat(data[vectorsAt[i]]) : 0.0f;
             }
         });
 #pragma unroll
         for (int i = 0; i < kQueryLoads; ++i) {
-            const uint32_t q = min(uint32_t(row + i * kRowStep), rows - 1);
-            nextQueries[i] = isThere
-                    ? search.queries
-                              [int64_t(shared.rows[slot + q]) * search.d + c]
-                    : 0.0f;
+            nextQueries[i] =
+                    isThere ? (search.queries + depth)[queriesAt[i]] : 0.0f;
         }
     };
-    fetch(0);
-    for (int depth = 0; depth < search.d; depth += kDepth) {
-        __syncthreads();
+    const auto store = [&](int buffer) {
 #pragma unroll
         for (int i = 0; i < kVectorLoads; ++i) {
-            tile.vectors[column][row + i * kRowStep] = nextVectors[i];
+            tile.vectors[buffer][column][row + i * kRowStep] = nextVectors[i];
             noteOdd(row + i * kRowStep, nextVectors[i]);
         }
 #pragma unroll
         for (int i = 0; i < kQueryLoads; ++i) {
             if (kQueries % kRowStep == 0 || row + i * kRowStep < kQueries) {
-                tile.queries[column][row + i * kRowStep] = nextQueries[i];
+                tile.queries[buffer][column][row + i * kRowStep] =
+                        nextQueries[i];
                 noteOdd(kFilterVectors + row + i * kRowStep, nextQueries[i]);
             }
         }
-        __syncthreads();
-        if (depth + kDepth < search.d) {
+    };
+    fetch(0);
+    __syncthreads();
+    store(0);
+    __syncthreads();
+    int buffer = 0;
+    for (int depth = 0; depth < search.d; depth += kDepth) {
+        const bool isLast = depth + kDepth >= search.d;
+        if (!isLast) {
             fetch(depth + kDepth);
         }
-        const int most = min(kDepth, search.d - depth);
-#pragma unroll 4
-        for (int i = 0; i < most; ++i) {
-            float x[kVectorsOfLane];
-            float q[kQueriesOfLane];
-            readSome(x, &tile.vectors[i][firstVector]);
-            readSome(q, &tile.queries[i][firstQuery]);
+        // Those behind the last are zeros, which add nothing.
+        constexpr int kUnrolled = 4;
+        const int most = isLast ? search.d - depth : kDepth;
+        for (int i = 0; i < most; i += kUnrolled) {
 #pragma unroll
-            for (int a = 0; a < kQueriesOfLane; ++a) {
+            for (int j = 0; j < kUnrolled; ++j) {
+                float x[kVectorsOfLane];
+                float q[kQueriesOfLane];
+                readSome(x, &tile.vectors[buffer][i + j][firstVector]);
+                readSome(q, &tile.queries[buffer][i + j][firstQuery]);
 #pragma unroll
-                for (int b = 0; b < kVectorsOfLane; ++b) {
-                    Least::template add<kHalves>(sums[a][b], x[b], q[a]);
+                for (int a = 0; a < kQueriesOfLane; ++a) {
+#pragma unroll
+                    for (int b = 0; b < kVectorsOfLane; ++b) {
+                        Least::template add<kHalves>(sums[a][b], x[b], q[a]);
+                    }
                 }
             }
         }
+        buffer ^= 1;
+        if (!isLast) {
+            store(buffer);
+        }
+        __syncthreads();
     }
     constexpr float kNone = NAN;
     const bool areBounds = kIsExactInFloat<kMetric> || numRough > 0;
