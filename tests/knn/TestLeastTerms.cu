@@ -1,5 +1,5 @@
-/// LeastTerms: what a distance is no less than and no more than, against the
-/// canonical distance of the same pairs.
+/// LeastTerms: what a distance is no less than, against the canonical distance
+/// of the same pairs.
 
 #include <algorithm>
 #include <cmath>
@@ -24,8 +24,7 @@ __global__ void leastKernel(
         const float* q,
         int pairs,
         int d,
-        float* out,
-        float* most) {
+        float* out) {
     const int pair = int(blockIdx.x * blockDim.x + threadIdx.x);
     if (pair >= pairs) {
         return;
@@ -37,9 +36,6 @@ __global__ void leastKernel(
                 sums, x[int64_t(pair) * d + c], q[int64_t(pair) * d + c]);
     }
     out[pair] = Least::least(sums, d);
-    if constexpr (kHasMostTerms<kMetric>) {
-        most[pair] = Least::most(sums, d);
-    }
 }
 
 /// Kinds of pairs that are hard for float32.
@@ -105,7 +101,7 @@ void drawComponent(Pairs kind, std::mt19937& random, float& x, float& q) {
 /// How close it has to be where float32 tells neighbours apart: a part of the
 /// distance.
 template <Metric kMetric, int kHalves>
-void expectBetween(double closeness) {
+void expectBelow(double closeness) {
     constexpr int kCount = 20000;
     std::mt19937 random(3);
     for (Pairs kind : kPairs) {
@@ -133,17 +129,10 @@ void expectBetween(double closeness) {
             const DeviceBuffer<float> deviceX(x);
             const DeviceBuffer<float> deviceQ(q);
             DeviceBuffer<float> out(pairs);
-            DeviceBuffer<float> outMost(pairs);
             leastKernel<kMetric, kHalves><<<(pairs + 127) / 128, 128>>>(
-                    deviceX.data(),
-                    deviceQ.data(),
-                    pairs,
-                    d,
-                    out.data(),
-                    outMost.data());
+                    deviceX.data(), deviceQ.data(), pairs, d, out.data());
             BITS_CUDA_CHECK(cudaGetLastError());
             const std::vector<float> least = out.download();
-            const std::vector<float> most = outMost.download();
             for (int i = 0; i < pairs; ++i) {
                 const float distance =
                         canonical::toFloat32(canonical::distance<kMetric>(
@@ -152,26 +141,7 @@ void expectBetween(double closeness) {
                                 d,
                                 canonical::Power(kHalves / 2.0)));
                 if (std::isnan(distance)) {
-                    // Never a result, nor what a limit counts.
-                    if (kHasMostTerms<kMetric>) {
-                        ASSERT_TRUE(std::isnan(most[i]))
-                                << "pair " << i << " " << most[i];
-                    }
-                    if (kIsExactInFloat<kMetric>) {
-                        ASSERT_TRUE(std::isnan(least[i]))
-                                << "pair " << i << " " << least[i];
-                    }
-                    continue;
-                }
-                if (kIsExactInFloat<kMetric>) {
-                    ASSERT_EQ(least[i], distance) << "pair " << i;
-                }
-                if (kHasMostTerms<kMetric>) {
-                    ASSERT_FALSE(most[i] < distance)
-                            << "pair " << i << " " << most[i] << " " << distance;
-                    if (kind == Pairs::Uniform) {
-                        ASSERT_LE(closeness * most[i], distance) << "pair " << i;
-                    }
+                    continue; // never a result
                 }
                 ASSERT_FALSE(least[i] > distance)
                         << "pair " << i << " " << least[i] << " " << distance;
@@ -188,20 +158,20 @@ void expectBetween(double closeness) {
 
 class LeastTermsTest : public GpuTest {};
 
-TEST_F(LeastTermsTest, DistanceIsBetween) {
+TEST_F(LeastTermsTest, SmallIsNeverAbove) {
     constexpr double kClose = 0.9998;
-    expectBetween<Metric::L2, 4>(kClose);
-    expectBetween<Metric::L1, 0>(kClose);
-    expectBetween<Metric::Linf, 0>(1);
-    expectBetween<Metric::Canberra, 0>(kClose);
-    expectBetween<Metric::BrayCurtis, 0>(kClose);
-    expectBetween<Metric::Lp, 3>(kClose);
-    expectBetween<Metric::Lp, 4>(kClose);
-    expectBetween<Metric::Lp, 5>(kClose);
-    expectBetween<Metric::Lp, 6>(kClose);
-    expectBetween<Metric::Lp, 8>(kClose);
-    // Of logarithms a polynomial.
-    expectBetween<Metric::JensenShannon, 0>(0.987);
+    expectBelow<Metric::L2, 4>(kClose);
+    expectBelow<Metric::L1, 0>(kClose);
+    expectBelow<Metric::Linf, 0>(kClose);
+    expectBelow<Metric::Canberra, 0>(kClose);
+    expectBelow<Metric::BrayCurtis, 0>(kClose);
+    expectBelow<Metric::Lp, 3>(kClose);
+    expectBelow<Metric::Lp, 4>(kClose);
+    expectBelow<Metric::Lp, 5>(kClose);
+    expectBelow<Metric::Lp, 6>(kClose);
+    expectBelow<Metric::Lp, 8>(kClose);
+    // Of logarithms the first term of a series: 1 / (2 log 2) of it or more.
+    expectBelow<Metric::JensenShannon, 0>(0.7);
 }
 
 } // namespace

@@ -48,8 +48,6 @@ struct ScanCase {
     int64_t room = 4096;     // of a list, beside k
     uint32_t mostSets = 0;   // of equal vectors; 0: none are made
     uint32_t roomOfKeys = 0; // at least mostSets
-    int64_t ranked = 0;   // rows have the k nearest of so many vectors; 0: none
-    bool areNear = false; // copies of two vectors that differ in their last bits
 };
 
 /// Integers in -4..4: thousands of distances are equal.
@@ -63,29 +61,13 @@ std::vector<float> makeIntegers(size_t count, uint32_t seed) {
     return values;
 }
 
-/// Every other row is far from those between.
-void makeNear(std::vector<float>& values, int d) {
-    for (size_t i = 0; i < values.size(); ++i) {
-        const bool isOther = i / size_t(d) % 2 != 0;
-        values[i] = (isOther ? 1000.f : 1.f) + values[i] * 0x1p-12f;
-    }
-}
-
 /// All rows are searched again, with blocks late and without.
 void expectNearest(const ScanCase& c) {
-    auto vectors = makeIntegers(size_t(c.n) * c.d, 1);
-    auto queries = makeIntegers(size_t(c.q) * c.d, 2);
-    if (c.areNear) {
-        makeNear(vectors, c.d);
-        makeNear(queries, c.d);
-    }
+    const auto vectors = makeIntegers(size_t(c.n) * c.d, 1);
+    const auto queries = makeIntegers(size_t(c.q) * c.d, 2);
     const DeviceBuffer<float> deviceVectors(vectors);
     const DeviceBuffer<float> deviceQueries(queries);
-    std::vector<uint8_t> eitherFlag(2 * c.q, 1);
-    for (size_t i = 1; i < eitherFlag.size() && c.ranked > 0; i += 2) {
-        eitherFlag[i] = 0;
-    }
-    const DeviceBuffer<uint8_t> flags(eitherFlag);
+    const DeviceBuffer<uint8_t> flags(2 * c.q, 1);
     DeviceBuffer<float> distances(c.q * c.k);
     DeviceBuffer<int64_t> ids(c.q * c.k);
     const int64_t capacity = c.k + c.room;
@@ -130,27 +112,7 @@ void expectNearest(const ScanCase& c) {
     }
 
     std::vector<std::vector<Ranked>> want;
-    std::vector<float> knownDistances(c.q * size_t(c.k));
-    std::vector<int64_t> knownIds(knownDistances.size(), -1);
-    const DeviceBuffer<int32_t> columns(c.q * size_t(c.k), 0);
-    params.areRanked = c.ranked > 0;
-    params.search.columns = columns.data();
-    params.search.numCandidates = c.k;
     for (uint32_t row = 0; row < c.q; ++row) {
-        if (c.ranked > 0) {
-            const auto known = canonicalTopK(
-                    Metric::L2,
-                    2,
-                    queries.data() + row * c.d,
-                    vectors.data(),
-                    c.ranked,
-                    c.d,
-                    c.k);
-            for (size_t i = 0; i < known.size(); ++i) {
-                knownDistances[row * size_t(c.k) + i] = float(known[i].key);
-                knownIds[row * size_t(c.k) + i] = known[i].id;
-            }
-        }
         want.push_back(canonicalTopK(
                 Metric::L2,
                 2,
@@ -169,13 +131,8 @@ void expectNearest(const ScanCase& c) {
                 "late: " + std::to_string(late.which) + " modulo " +
                 std::to_string(late.every));
         BITS_CUDA_CHECK(cudaMemcpyToSymbol(lateBlocks, &late, sizeof(late)));
-        if (c.ranked > 0) {
-            distances.upload(knownDistances);
-            ids.upload(knownIds);
-        } else {
-            distances.fillBytes(0xFF);
-            ids.fillBytes(0xFF); // waits
-        }
+        distances.fillBytes(0xFF);
+        ids.fillBytes(0xFF); // waits
         launchScan<Metric::L2, SomeBeginLate>(
                 params, multiprocessorCount(), stream);
         const auto outDistances = distances.download();
@@ -219,36 +176,6 @@ TEST_F(ScanAgainTest, SmallWithoutOverflow) {
     c.n = 3000;
     c.k = 50;
     expectNearest(c);
-}
-
-/// What a row has already says how far it need look; with places left, not.
-TEST_F(ScanAgainTest, SmallRankedRows) {
-    ScanCase c;
-    c.n = 3000;
-    c.k = 50;
-    for (uint32_t q : {2u, 12u, 20u}) {
-        c.q = q;
-        for (int64_t ranked : {40, 50, 400, 3000}) {
-            SCOPED_TRACE(std::to_string(q) + ", ranked " + std::to_string(ranked));
-            c.ranked = ranked;
-            expectNearest(c);
-        }
-    }
-}
-
-/// Limits by upper bounds first, in lists that have little room, and much.
-TEST_F(ScanAgainTest, NearCopies) {
-    ScanCase c;
-    c.areNear = true;
-    c.n = 9000;
-    for (uint32_t q : {12u, 70u}) {
-        c.q = q;
-        for (int k : {1, 50, 3000}) {
-            c.k = k;
-            c.d = k == 50 ? 67 : 5;
-            expectNearest(c);
-        }
-    }
 }
 
 /// Sorted by all blocks, for one row too.

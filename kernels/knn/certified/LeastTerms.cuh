@@ -166,9 +166,9 @@ struct LeastTerms {
     /// less 2^-18 for what of it is rounded.
     static constexpr float kGreatestSeries = 0x1.62e42ep+0f * (1 - 0x1p-18f);
 
-    /// ((1 + t) log(1 + t) + (1 - t) log(1 - t)) / t^2 of t^2, or 1.2% less: the
-    /// polynomial that has its value at 0 and meets it, without crossing, at
-    /// 0.4 and 0.95; 2^-18 is taken off for what is rounded.
+    /// ((1 + t) log(1 + t) + (1 - t) log(1 - t)) / t^2 of t^2, or 1.2% less:
+    /// the polynomial that has its value at 0 and meets it, without crossing,
+    /// at 0.4 and 0.95; 2^-18 is taken off for what is rounded.
     __device__ __forceinline__ static float seriesOf(float square) {
         float sum = __fmaf_rn(0.990018189f, square, -1.499981930f);
         sum = __fmaf_rn(sum, square, 0.836776058f);

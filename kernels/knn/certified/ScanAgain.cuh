@@ -105,12 +105,11 @@ struct ScanAgain {
             struct {
                 // Four more: sixteen bytes of a row at a time, from banks that
                 // differ as the rows do. Two steps of components.
-                alignas(16) float
-                        vectors[2][kFilterDepth][kFilterVectors + 4];
-                alignas(16) float
-                        queries[2][kFilterDepth][kFilterQueries + kFilterPad];
+                alignas(16) float vectors[2][kFilterDepth][kFilterVectors + 4];
+                alignas(16) float queries[2][kFilterDepth]
+                                         [kFilterQueries + kFilterPad];
                 uint16_t near[kFilterVectors * kFilterQueries]; // pairs
-                bool isOdd[kFilterVectors + kFilterQueries]; // not finite
+                bool isOdd[kFilterVectors + kFilterQueries];    // not finite
             } filter;
         };
         uint32_t rows[kMaxScanSlots];

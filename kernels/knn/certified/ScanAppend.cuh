@@ -72,9 +72,9 @@ __device__ __forceinline__ void ScanAgain<kMetric, Begin>::appendSome(
     }
 }
 
-/// Distances of kDown slots and kAcross vectors, other vectors in each of kWidth
-/// lanes side by side, which share the slots and take their places together;
-/// NaN are none. All lanes of the warp call it.
+/// Distances of kDown slots and kAcross vectors, other vectors in each of
+/// kWidth lanes side by side, which share the slots and take their places
+/// together; NaN are none. All lanes of the warp call it.
 template <Metric kMetric, class Begin>
 template <int kWidth, int kDown, int kAcross>
 __device__ __forceinline__ void ScanAgain<kMetric, Begin>::appendLanes(
@@ -106,7 +106,8 @@ __device__ __forceinline__ void ScanAgain<kMetric, Begin>::appendLanes(
     uint32_t upTo = counts; // this lane
 #pragma unroll
     for (int distance = 1; distance < kWidth; distance *= 2) {
-        const uint32_t other = __shfl_up_sync(kFullWarp, upTo, distance, kWidth);
+        const uint32_t other =
+                __shfl_up_sync(kFullWarp, upTo, distance, kWidth);
         upTo += lane >= distance ? other : 0;
     }
     const uint32_t all = __shfl_sync(kFullWarp, upTo, kWidth - 1, kWidth);

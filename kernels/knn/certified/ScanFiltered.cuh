@@ -330,8 +330,7 @@ __device__ __forceinline__ uint32_t ScanAgain<kMetric, Begin>::filteredTile(
                     !(kWantsFinite<kMetric> &&
                       (tile.isOdd[v] || tile.isOdd[kFilterVectors + q])) &&
                     (least != least ||
-                     makeEntry(orderedKey(least), uint32_t(first + v)) <
-                             limit);
+                     makeEntry(orderedKey(least), uint32_t(first + v)) < limit);
             if constexpr (kIsExactInFloat<kMetric>) {
                 bounds[a][b] = isNear ? least : kNone;
             } else if constexpr (kHasMostTerms<kMetric>) {
@@ -348,8 +347,7 @@ __device__ __forceinline__ uint32_t ScanAgain<kMetric, Begin>::filteredTile(
         if (areBounds) {
             constexpr int kWidth =
                     kVectorLanes < kWarpSize ? kVectorLanes : kWarpSize;
-            appendLanes<kWidth>(
-                    slot + firstQuery, first + firstVector, bounds);
+            appendLanes<kWidth>(slot + firstQuery, first + firstVector, bounds);
         }
     }
     __syncthreads();

@@ -71,8 +71,8 @@ __device__ __forceinline__ bool ScanAgain<kMetric, Begin>::arePairsNear(
                     sum += __shfl_xor_sync(kFullWarp, sum, lane);
                 }
             }
-            const bool isInDoubt = sums[0] > 0 &&
-                    doubt * fminf(sums[1], sums[2]) > sums[0];
+            const bool isInDoubt =
+                    sums[0] > 0 && doubt * fminf(sums[1], sums[2]) > sums[0];
             found += __syncthreads_count(
                     isInDoubt && threadIdx.x % kPairLanes == 0);
         }
@@ -83,12 +83,12 @@ __device__ __forceinline__ bool ScanAgain<kMetric, Begin>::arePairsNear(
 /// Chunks whose upper bounds set the limits of all, 0: none. They take less
 /// than canonical distances do; the more they are, the fewer pairs pass.
 template <Metric kMetric, class Begin>
-__device__ __forceinline__ uint32_t ScanAgain<kMetric, Begin>::roughChunks(
-        uint32_t used) const {
+__device__ __forceinline__ uint32_t
+ScanAgain<kMetric, Begin>::roughChunks(uint32_t used) const {
     if constexpr (kHasMostTerms<kMetric>) {
         if (areNear || (kHasLongTerms<kMetric> && mayFilter(used))) {
-            const float vectors = 4 *
-                    sqrtf(float(params.search.n) * float(params.keep));
+            const float vectors =
+                    4 * sqrtf(float(params.search.n) * float(params.keep));
             return min(uint32_t(vectors) / kChunk + 1, params.order.chunks);
         }
     }
