@@ -133,9 +133,10 @@ struct CombRowsBody : CombReader<T, Threads, Largest> {
         return Narrow{shared.narrow}.limit(all, k, k + k / 4 + 4);
     }
 
-    /// Appends those of `pending` that are within the limit; keyOf(i) and
-    /// columnOf(i) say what they are. True if all had room in the buffer, in
-    /// every lane of the warp; else `pending` is what is left.
+    /// Appends `pending`; keyOf(i) and columnOf(i) say what they are. True if all
+    /// had room in the buffer, in every lane of the warp; else `pending` is what
+    /// is left. A lane takes the places of all its keys at once: lines of the
+    /// best would queue for each otherwise.
     template <class KeyOf, class ColumnOf>
     __device__ __forceinline__ bool append(
             uint32_t& pending,
@@ -144,29 +145,27 @@ struct CombRowsBody : CombReader<T, Threads, Largest> {
         if (!__any_sync(kFullWarp, pending != 0)) {
             return true;
         }
-        while (pending != 0) {
-            const int i = __ffs(pending) - 1;
-            const T key = keyOf(i);
-            const uint64_t e =
-                    makeEntry(orderedKey(Reader::inOrder(key)), columnOf(i));
-            if (e <= limit) {
-                const uint32_t slot = atomicAdd(&shared.buffered, 1u);
-                if (slot >= params.capacity) {
-                    break;
-                }
+        if (pending != 0) {
+            uint32_t slot = atomicAdd(&shared.buffered, __popc(pending));
+            for (; pending != 0 && slot < params.capacity; ++slot) {
+                const int i = __ffs(pending) - 1;
+                const T key = keyOf(i);
+                const uint64_t e = makeEntry(
+                        orderedKey(Reader::inOrder(key)), columnOf(i));
                 survivors[slot] = e;
                 if (entryKey(e) == kZeroKey &&
                     __float_as_uint(toFloat(key)) == 0x80000000u) {
                     shared.minusZero = true;
                 }
+                pending &= pending - 1;
             }
-            pending &= pending - 1;
         }
         return !__any_sync(kFullWarp, pending != 0);
     }
 
     __device__ __forceinline__ bool appendTile(uint32_t t, uint32_t& pending) {
         const auto* keys = reinterpret_cast<const T*>(this->packsOf(t));
+        const uint32_t place = this->lines.placeOf(t);
         return append(
                 pending,
                 [&](int i) {
@@ -175,7 +174,7 @@ struct CombRowsBody : CombReader<T, Threads, Largest> {
                              i % Pack::kCount];
                 },
                 [&](int i) {
-                    return this->columnOf(i / Pack::kCount, t) +
+                    return this->columnOf(i / Pack::kCount, place) +
                             i % Pack::kCount;
                 });
     }
@@ -201,27 +200,22 @@ struct CombRowsBody : CombReader<T, Threads, Largest> {
         uint32_t part = isFirst ? min(numTiles, 1u) : numTiles;
         const uint32_t end = numTiles + 1; // the edges
         uint32_t t = 0;
-        uint32_t pending = 0;
-        bool isStopped = false; // at tile t, the same in all lanes
+        uint32_t pending = ~0u; // of tile t, less where it was stopped
         while (true) {
             while (t < part) {
-                if (!isStopped) {
-                    this->wait();
-                    pending = this->within(t, limit);
-                }
-                isStopped = !appendTile(t, pending);
-                if (isStopped) {
+                this->wait();
+                // With the limit that is lower now, if it was stopped here.
+                pending &= this->within(t, limit);
+                if (!appendTile(t, pending)) {
                     break;
                 }
+                pending = ~0u;
                 this->request(t + 2);
                 ++t;
             }
             if (t == numTiles) {
-                if (!isStopped) {
-                    pending = this->within(edges, limit);
-                }
-                isStopped = !appendEdges(edges, pending);
-                t += isStopped ? 0 : 1;
+                pending &= this->within(edges, limit);
+                t += appendEdges(edges, pending) ? 1 : 0;
             }
             if (!__syncthreads_or(t < end)) {
                 return;
