@@ -2,6 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <vector>
+
+#include "kernels/select/threshold/CombLines.h"
 #include "kernels/select/threshold/CombPlan.h"
 
 namespace faiss_bits::test {
@@ -90,6 +94,76 @@ TEST(CombPlans, SurvivorsHaveRoom) {
     SelectProblem small = onH200(20000, 8000, 10);
     small.device = {89, 142, 100 * 1024, 99 * 1024};
     EXPECT_FALSE(planThreshold(small).isComb);
+}
+
+/// Calls use(line) for those of tile t.
+template <class Use>
+void forEachLine(
+        uint32_t tiles,
+        uint32_t together,
+        uint32_t row,
+        uint32_t t,
+        Use use) {
+    for (uint32_t slot = 0; slot < together; ++slot) {
+        const CombLines lines(tiles, together, slot, row);
+        for (uint32_t v = 0; v < 4; ++v) {
+            use(lines.lineOf(v, lines.placeOf(t)));
+        }
+    }
+}
+
+TEST(CombPlans, TilesTakeEachLineOnce) {
+    for (const uint32_t together : {8, 16, 32}) {
+        for (const uint32_t tiles : {1, 2, 3, 7, 20, 36}) {
+            for (const uint32_t row : {0, 1, 123456789}) {
+                std::vector<int> taken(4 * together * tiles);
+                for (uint32_t t = 0; t < tiles; ++t) {
+                    forEachLine(tiles, together, row, t, [&](uint32_t line) {
+                        ASSERT_LT(line, taken.size());
+                        ++taken[line];
+                    });
+                }
+                for (const int times : taken) {
+                    ASSERT_EQ(times, 1);
+                }
+            }
+        }
+    }
+}
+
+/// Keys that come again every few lines, the best in one of these: the limit is
+/// from the two best lines of the first tile. Lines at even distances would let
+/// the whole row through in the worst row, and half of it on average.
+TEST(CombPlans, NoPeriodShowsTheFirstTileItsWorstOnly) {
+    constexpr uint32_t kRows = 64;
+    for (const uint32_t together : {8, 16, 32}) {
+        for (const uint32_t tiles : {6, 8, 20, 32}) {
+            for (const uint32_t period : {tiles, 2 * tiles}) {
+                double sum = 0;
+                double most = 0;
+                for (uint32_t row = 0; row < kRows; ++row) {
+                    for (uint32_t begin = 0; begin < period; ++begin) {
+                        std::vector<uint32_t> behindBest;
+                        forEachLine(
+                                tiles, together, row, 0, [&](uint32_t line) {
+                                    behindBest.push_back(
+                                            (line + begin) % period);
+                                });
+                        std::nth_element(
+                                behindBest.begin(),
+                                behindBest.begin() + 1,
+                                behindBest.end());
+                        const double part =
+                                double(behindBest[1] + 1) / double(period);
+                        sum += part;
+                        most = std::max(most, part);
+                    }
+                }
+                EXPECT_LE(most, 0.75);
+                EXPECT_LE(sum / (kRows * period), 1.5 / 8);
+            }
+        }
+    }
 }
 
 /// Auto takes them in place of short_rows where they take less time.

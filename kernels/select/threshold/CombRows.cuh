@@ -133,10 +133,10 @@ struct CombRowsBody : CombReader<T, Threads, Largest> {
         return Narrow{shared.narrow}.limit(all, k, k + k / 4 + 4);
     }
 
-    /// Appends `pending`; keyOf(i) and columnOf(i) say what they are. True if all
-    /// had room in the buffer, in every lane of the warp; else `pending` is what
-    /// is left. A lane takes the places of all its keys at once: lines of the
-    /// best would queue for each otherwise.
+    /// Appends `pending`; keyOf(i) and columnOf(i) say what they are. True if
+    /// all had room in the buffer, in every lane of the warp; else `pending` is
+    /// what is left. A lane takes the places of all its keys at once: lines of
+    /// the best would queue for each otherwise.
     template <class KeyOf, class ColumnOf>
     __device__ __forceinline__ bool append(
             uint32_t& pending,
