@@ -30,7 +30,9 @@ struct CombLines {
             : numTiles(tiles),
               quarter(together * tiles),
               end((slot + 1) * tiles) {
-        const uint32_t hash = mixBits(row * 0x85EBCA77u + slot);
+        // Slot 0 begins with the first line: of equal keys those of the least
+        // columns are the best.
+        const uint32_t hash = slot == 0 ? 0 : mixBits(row * 0x85EBCA77u + slot);
         first = slot * tiles + uint32_t(uint64_t(hash) * tiles >> 32);
     }
 
