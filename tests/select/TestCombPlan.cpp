@@ -42,15 +42,19 @@ TEST(CombPlans, ManyRowsOfSomeThousandColumns) {
     EXPECT_EQ(threadsOf(onH200(5000, 10240, 1)), 0);
     EXPECT_GT(threadsOf(onH200(600, 10241, 64)), 0);
     EXPECT_EQ(threadsOf(onH200(600, 10241, 65)), 0);
-    // Longer rows of floats, if they are more.
-    EXPECT_EQ(threadsOf(onH200(1055, 16385, 10)), 0);
-    EXPECT_GT(threadsOf(onH200(1056, 16385, 32)), 0);
-    EXPECT_EQ(threadsOf(onH200(1056, 16385, 33)), 0);
-    EXPECT_GT(threadsOf(onH200(2112, 36864, 64)), 0);
-    EXPECT_EQ(threadsOf(onH200(2112, 36864, 65)), 0);
+    EXPECT_EQ(threadsOf(onH200(600, 16384, 192)), 0);
+    EXPECT_GT(threadsOf(onH200(600, 16384, 193)), 0);
+    EXPECT_GT(threadsOf(onH200(600, 16384, 128, kHalf)), 0);
+    EXPECT_EQ(threadsOf(onH200(600, 16384, 129, kHalf)), 0);
+    // Longer rows: 16-bit keys, and floats of larger k if they are many.
+    EXPECT_EQ(threadsOf(onH200(527, 16385, 10)), 0);
+    EXPECT_GT(threadsOf(onH200(528, 16385, 64)), 0);
+    EXPECT_EQ(threadsOf(onH200(2111, 16385, 65)), 0);
+    EXPECT_GT(threadsOf(onH200(2112, 36864, 128)), 0);
+    EXPECT_EQ(threadsOf(onH200(2112, 36864, 129)), 0);
     EXPECT_EQ(threadsOf(onH200(5000, 36865, 10)), 0);
-    EXPECT_GT(threadsOf(onH200(528, 36864, 128, kHalf)), 0);
-    EXPECT_EQ(threadsOf(onH200(528, 36864, 129, kHalf)), 0);
+    EXPECT_GT(threadsOf(onH200(528, 36864, 256, kHalf)), 0);
+    EXPECT_EQ(threadsOf(onH200(528, 36864, 257, kHalf)), 0);
     SelectProblem biased = onH200(5000, 10240, 10);
     const float bias = 0;
     biased.colBias = &bias;
@@ -178,7 +182,13 @@ TEST(CombPlans, InPlaceOfShortRows) {
             algorithm(onH200(20000, 8000, 200)),
             SelectAlgorithm::SampleThreshold);
     EXPECT_EQ(
-            algorithm(onH200(800, 8000, 10, DataType::Float16)),
+            algorithm(onH200(20000, 10241, 10)),
+            SelectAlgorithm::SampleThreshold);
+    EXPECT_EQ(
+            algorithm(onH200(800, 8000, 8, DataType::Float16)),
+            SelectAlgorithm::SampleThreshold);
+    EXPECT_EQ(
+            algorithm(onH200(800, 8000, 7, DataType::Float16)),
             SelectAlgorithm::ShortRows);
     EXPECT_EQ(algorithm(onH200(800, 8000, 1)), SelectAlgorithm::ShortRows);
 }

@@ -196,16 +196,17 @@ struct CombRowsBody : CombReader<T, Threads, Largest> {
 
     /// The block meets to lower its limit after `firstPart` tiles (0: never),
     /// partGrowth times as many, and so on; and before that where more have
-    /// passed than random rows let through, as neighbours that are alike do, or
-    /// the buffer is full. A warp that finds it so waits for the others there.
-    /// So no order of keys takes a second read of the row.
+    /// passed than random rows let through, as neighbours that are alike do;
+    /// and whenever the buffer is full. A warp that finds it so waits for the
+    /// others there. So no order of keys takes a second read of the row.
     __device__ __forceinline__ void takeTiles(const Edges& edges) {
         const uint32_t numTiles = span.numTiles;
         uint32_t part = numTiles;
+        uint32_t usual = params.capacity; // survivors between two meetings
         if (params.firstPart > 0) {
             part = min(numTiles, params.firstPart);
+            usual = wanted() * part * 3 / 2 + 48;
         }
-        const uint32_t usual = wanted() * part * 3 / 2 + 48;
         enough = min(usual, params.capacity);
         const uint32_t end = numTiles + 1; // the edges
         uint32_t t = 0;
