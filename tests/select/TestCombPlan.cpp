@@ -185,10 +185,10 @@ TEST(CombPlans, InPlaceOfShortRows) {
             algorithm(onH200(20000, 10241, 10)),
             SelectAlgorithm::SampleThreshold);
     EXPECT_EQ(
-            algorithm(onH200(800, 8000, 8, DataType::Float16)),
+            algorithm(onH200(800, 8000, 17, DataType::Float16)),
             SelectAlgorithm::SampleThreshold);
     EXPECT_EQ(
-            algorithm(onH200(800, 8000, 7, DataType::Float16)),
+            algorithm(onH200(800, 8000, 16, DataType::Float16)),
             SelectAlgorithm::ShortRows);
     EXPECT_EQ(algorithm(onH200(800, 8000, 1)), SelectAlgorithm::ShortRows);
 }

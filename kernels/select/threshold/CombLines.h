@@ -10,15 +10,14 @@
 
 namespace faiss_bits {
 
-/// Which lines of a row a comb's tiles take: each as many pieces of the row as
-/// a tile has lines, one of each piece, tile by tile in turn. A tile's lines
-/// are at even distances no more than a hash allows: keys that come again and
-/// again (saw teeth) would show it the same place of each period, perhaps the
-/// worst, and every tile after it a better one.
+/// Which lines of a row a tile of a comb takes: one of each piece of the row,
+/// at places by a hash. At even distances keys that come again and again, such
+/// as saw teeth, would show it one place of each period, perhaps the worst, and
+/// every tile after it a better one.
 struct CombLines {
     uint32_t numTiles; // lines of a piece
     uint32_t quarter;  // lines of a quarter, of `together` pieces
-    uint32_t first;    // of the lines of this slot's quarter, that of tile 0
+    uint32_t first;    // the place of tile 0
     uint32_t end;      // of the slot's piece in the first quarter
 
     /// Pack v of a thread lies in quarter v, the slot'th of `together` pieces.

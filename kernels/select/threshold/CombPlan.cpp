@@ -28,10 +28,12 @@ constexpr idx_t kManyLongCombRows = 16;
 constexpr int kMostManyCombK = 128;
 
 /// In place of short_rows, from so many columns on: few rows, long ones, and
-/// large k; but not 16-bit keys where it has lists of lanes (measured, H200).
+/// large k; but not 16-bit keys where it has lists of lanes, nor, of few rows,
+/// where these are numbers there (measured, H200).
 constexpr idx_t kLeastColsForShort = 6144;
 constexpr idx_t kMostRowsForShort = 8;
 constexpr int kMostListsK = 7;
+constexpr int kMostNumbersK = 16;
 
 /// Rows of so many tiles and more lower their limit on the way.
 constexpr double kLeastLoweredTiles = 6;
@@ -130,7 +132,8 @@ bool planCombRows(const SelectProblem& p, ThresholdPlan& plan) {
 
 bool combsAreFaster(const SelectProblem& p) {
     const bool areFew = p.rows <= kMostRowsForShort * p.device.multiprocessors;
-    const bool areLists = sizeOf(p.keyType) == 2 && p.k <= kMostListsK;
+    const bool areLists = sizeOf(p.keyType) == 2 &&
+            p.k <= (areFew ? kMostNumbersK : kMostListsK);
     ThresholdPlan plan;
     return p.cols >= kLeastColsForShort && !areLists &&
             (areFew || p.cols > kMostShortCombCols || p.k >= kLeastCrowdedK) &&

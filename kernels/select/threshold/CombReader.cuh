@@ -18,6 +18,7 @@ struct CombReader {
     static constexpr int kPacks = kCombPacks;
     static constexpr int kItems = kPacks * Pack::kCount;
     static_assert(kItems <= 32, "a bit each");
+    static_assert(kPacks == 4, "a pack of each quarter");
     /// Threads that copy a line; lines of a tile, and those that lie together.
     static constexpr uint32_t kOfLine = Span::kLineBytes / 16;
     static constexpr uint32_t kTogether = Threads / kOfLine;

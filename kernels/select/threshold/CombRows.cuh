@@ -202,11 +202,10 @@ struct CombRowsBody : CombReader<T, Threads, Largest> {
     __device__ __forceinline__ void takeTiles(const Edges& edges) {
         const uint32_t numTiles = span.numTiles;
         uint32_t part = numTiles;
-        uint32_t usual = params.capacity; // survivors between two meetings
         if (params.firstPart > 0) {
             part = min(numTiles, params.firstPart);
-            usual = wanted() * part * 3 / 2 + 48;
         }
+        const uint32_t usual = wanted() * part * 3 / 2 + 48;
         enough = min(usual, params.capacity);
         const uint32_t end = numTiles + 1; // the edges
         uint32_t t = 0;
