@@ -1,9 +1,9 @@
-/// A few of the best of each row, 1 < k <= 48: a warp holds a row in registers,
+/// A few of the best of each row, 1 < k <= 80: a warp holds a row in registers,
 /// some thousand keys at a time.
 ///
-/// Each lane finds the least of its keys, or those of two parts of them. What k
+/// Each lane finds the least of its keys, or of two or four parts of them. What k
 /// of these are not above, k keys are not above, and in random order hardly more
-/// are: one sort of a number or two a lane is the limit. Columns of what is
+/// are: one sort of a few numbers a lane is the limit. Columns of what is
 /// within it go to shared memory; their keys are read again, from L1.
 ///
 /// Bound by: instructions (docs/design/selection_short_rows.md).
@@ -23,12 +23,14 @@ namespace faiss_bits {
 template <class T, int kItems, int kMinima>
 class FewOfLanes {
     using Group = LaneGroup<kWarpSize>;
-    using Full = FewOfLanesFull<T>;
+    using Full = FewOfLanesFull<T, kMinima <= 2 ? 4 : 8>;
     static constexpr uint32_t kColumns = kItems * kWarpSize;
     static constexpr int kWords = (kItems + 31) / 32;
     static constexpr int kGroup = 8; // items that are loaded as one
     static constexpr uintptr_t kLine = kWarpSize * sizeof(T); // an item's bytes
     static_assert(kItems % kGroup == 0);
+    /// So many entries are sorted in less time than more.
+    static constexpr uint32_t kSoon = (kMinima <= 2 ? 2 : 4) * kWarpSize;
 
    public:
     static constexpr uint32_t kRoom = Full::kRoom;
@@ -44,6 +46,10 @@ class FewOfLanes {
         lines_ = first / kLine * kLine;
         skew_ = uint32_t(first - lines_) / uint32_t(sizeof(T));
         end_ = skew_ + params.cols;
+#pragma unroll
+        for (float& one : least_) {
+            one = __uint_as_float(kNan);
+        }
     }
 
     __device__ __forceinline__ void run() {
@@ -52,12 +58,17 @@ class FewOfLanes {
             take(base);
         }
         __syncwarp();
+        if (held_.count > kSoon) {
+            held_ = Full::keepWithin(params_, row_, room_, held_);
+        }
         if (held_.count <= kWarpSize) {
             finish<1>();
         } else if (held_.count <= 2 * kWarpSize) {
             finish<2>();
+        } else if (kMinima <= 2 || held_.count <= 4 * kWarpSize) {
+            finish<4>();
         } else {
-            finish<int(kRoom) / kWarpSize>();
+            finish<8>();
         }
     }
 
@@ -94,7 +105,7 @@ class FewOfLanes {
             } else {
 #pragma unroll
                 for (int i = max(first, 1); i < first + kGroup; ++i) {
-                    loaded[i] = T(__uint_as_float(0x7FC00000u));
+                    loaded[i] = T(__uint_as_float(kNan));
                     if (int(placeOf(i)) < left) {
                         loaded[i] = at(i);
                     }
@@ -102,7 +113,7 @@ class FewOfLanes {
             }
         }
         const uint32_t first = base + Group::lane();
-        loaded[0] = T(__uint_as_float(0x7FC00000u));
+        loaded[0] = T(__uint_as_float(kNan));
         if (first >= skew_ && first < end_) {
             loaded[0] = at(0);
         }
@@ -113,14 +124,14 @@ class FewOfLanes {
         }
     }
 
-    /// A key that k of the chunk are not above; kNanKey where the lanes' numbers
-    /// do not say.
-    __device__ __forceinline__ uint32_t limit() const {
+    /// A key that k of this chunk and of others that have come here are not
+    /// above; kNanKey where the lanes' numbers do not say.
+    __device__ __forceinline__ uint32_t limit() {
         // Two chains each.
         float least[2 * kMinima];
 #pragma unroll
         for (float& one : least) {
-            one = __uint_as_float(0x7FC00000u);
+            one = __uint_as_float(kNan);
         }
 #pragma unroll
         for (int i = 0; i < kItems; ++i) {
@@ -130,7 +141,8 @@ class FewOfLanes {
         uint32_t numbers[kMinima];
 #pragma unroll
         for (int i = 0; i < kMinima; ++i) {
-            numbers[i] = orderedKey(fminf(least[i], least[i + kMinima]));
+            least_[i] = fminf(least_[i], fminf(least[i], least[i + kMinima]));
+            numbers[i] = orderedKey(least_[i]);
         }
         GroupSort<kWarpSize, kMinima>::sort(numbers);
         const uint32_t place = uint32_t(params_.k) - 1;
@@ -170,8 +182,19 @@ class FewOfLanes {
         return bits;
     }
 
+    /// Whether a lower limit is worth a sort: with twice as many columns half as
+    /// many of each chunk are within it.
+    __device__ __forceinline__ bool lowersLimit(uint32_t base) const {
+        const uint32_t chunk = base / kColumns;
+        return (chunk & (chunk + 1)) == 0 &&
+                (base == 0 || held_.count * end_ > kSoon * base);
+    }
+
     __device__ __forceinline__ void take(uint32_t base) {
-        uint32_t most = base == 0 ? limit() : held_.most;
+        uint32_t most = held_.most;
+        if (lowersLimit(base)) {
+            most = min(most, limit());
+        }
         if (most == kNanKey) {
             takeInOrder(base);
             return;
@@ -194,8 +217,10 @@ class FewOfLanes {
         }
         append(base, bits);
         // k of these columns, or of those before, are not above it.
-        held_.most = base == 0 || most < held_.most ? Full::below(most)
-                                                    : held_.most;
+        if (most < held_.most) {
+            held_.limit = most;
+            held_.most = Full::below(most);
+        }
     }
 
     __device__ __forceinline__ void append(uint32_t base, const Bits& bits) {
@@ -227,7 +252,7 @@ class FewOfLanes {
         const uint32_t k = uint32_t(params_.k);
         const uint32_t numLess = Group::sum(less.count());
         if (numLess >= k) {
-            held_.most = base == 0 ? most : min(most, held_.most);
+            held_.most = most;
             takeInOrder(base);
             return;
         }
@@ -251,6 +276,7 @@ class FewOfLanes {
             held_.count += taken;
             wanted -= taken;
         }
+        held_.limit = most;
         held_.most = Full::below(most);
     }
 
@@ -279,6 +305,8 @@ class FewOfLanes {
         }
     }
 
+    static constexpr uint32_t kNan = 0x7FC00000u;
+
     const SelectParams& params_;
     const uint32_t row_;
     uint32_t* room_;  // columns, [kRoom]
@@ -288,7 +316,8 @@ class FewOfLanes {
     uint32_t skew_;
     uint32_t end_;
     HeldColumns held_;
-    float values_[kItems]; // in the order of "smallest first"
+    float least_[kMinima]; // of this lane's columns
+    float values_[kItems]; // of the chunk, in the order of "smallest first"
 };
 
 /// Blocks of a multiprocessor that there are registers for: the compiler, left to

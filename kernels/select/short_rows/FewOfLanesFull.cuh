@@ -4,22 +4,23 @@
 
 #include "kernels/device/Entry.cuh"
 #include "kernels/select/SelectParams.h"
-#include "kernels/select/short_rows/FewOfFull.cuh"
 #include "kernels/select/short_rows/GroupSort.cuh"
+#include "kernels/select/short_rows/LaneGroup.cuh"
 
 namespace faiss_bits {
 
 /// What a row has come to: columns in its room.
 struct HeldColumns {
     uint32_t count = 0;
-    uint32_t most = kNanKey; // later keys above it are of no more use
+    uint32_t limit = kNanKey; // k keys so far are not above it
+    uint32_t most = kNanKey;  // later keys above it are of no more use
 };
 
-/// All lanes of the warp call everything, for a row of theirs.
-template <class T>
+/// All lanes of the warp call everything, for a row of theirs, which has room
+/// for kEach columns of each.
+template <class T, int kEach>
 class FewOfLanesFull {
     using Group = LaneGroup<kWarpSize>;
-    static constexpr int kEach = 4;
 
    public:
     /// Columns that there is room for; k and 32 more are fewer.
@@ -32,9 +33,10 @@ class FewOfLanesFull {
                 params.rowStride * int64_t(row);
     }
 
-    /// The greatest key of a number below one.
+    /// The greatest key of a number below one; zero is one number.
     __device__ __forceinline__ static uint32_t below(uint32_t key) {
-        return FewOfFull<T, kWarpSize, kEach>::below(key);
+        constexpr uint32_t kInfinity = 0xFF800000u; // its key
+        return key == kNanKey ? kInfinity : key == kZeroKey ? key - 2 : key - 1;
     }
 
     /// Of the columns that are held, 32 at a time; kNoEntry behind them.
@@ -87,7 +89,34 @@ class FewOfLanesFull {
         __syncwarp();
         last = __shfl_sync(kFullWarp, last, (k - 1) / kEach);
         held.count = uint32_t(k);
+        held.limit = min(held.limit, last);
         held.most = min(held.most, below(last));
+        return held;
+    }
+
+    /// What is within the limit of what is held, in any order.
+    __device__ __noinline__ static HeldColumns keepWithin(
+            const SelectParams& params,
+            uint32_t row,
+            uint32_t* room,
+            HeldColumns held) {
+        uint64_t all[kEach];
+        load(all, keysOf(params, row), params.signMask, room, held.count);
+        __syncwarp();
+        uint32_t kept = 0;
+#pragma unroll
+        for (int i = 0; i < kEach; ++i) {
+            const bool stays =
+                    all[i] != kNoEntry && entryKey(all[i]) <= held.limit;
+            const uint32_t lanes = __ballot_sync(kFullWarp, stays);
+            if (stays) {
+                const uint32_t before = lanes & ((1u << Group::lane()) - 1);
+                room[kept + __popc(before)] = entryColumn(all[i]);
+            }
+            kept += __popc(lanes);
+        }
+        __syncwarp();
+        held.count = kept;
         return held;
     }
 

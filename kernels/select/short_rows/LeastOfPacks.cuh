@@ -1,5 +1,6 @@
 /// k = 1 in rows of some hundred or thousand columns: a warp or a block reads a
-/// row, 16 bytes a thread and load, and no key is put in order but the least of each thread.
+/// row, 16 bytes a thread and load, and no key is put in order but the least of
+/// each thread.
 ///
 /// Bound by: the read of the keys; few rows by the latency of one row's.
 #pragma once
@@ -83,7 +84,7 @@ struct LeastOfPacks {
                 reinterpret_cast<const uint4*>(keys) + at + thread();
         KeyPack<T> loaded[kPacks];
         const int left = int(packs - at) - int(thread());
-        if (left > (kPacks - 1) * kThreads) {
+        if (packs - at >= kPacks * kThreads) {
 #pragma unroll
             for (int i = 0; i < kPacks; ++i) {
                 reinterpret_cast<uint4&>(loaded[i]) =

@@ -256,7 +256,7 @@ class ShortRowBound {
     /// entries.
     static constexpr int kParts = 2 * kSorted < kItems ? 2 * kSorted : kItems;
     /// As measured (H200; docs/design/selection_short_rows.md).
-    static constexpr bool kTurnsParts = kItems >= 16 && kSorted <= 4;
+    static constexpr bool kTurnsParts = kItems >= 16;
 };
 
 } // namespace faiss_bits
