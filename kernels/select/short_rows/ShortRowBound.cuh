@@ -225,14 +225,22 @@ class ShortRowBound {
             uint32_t least,
             uint32_t most) const {
         // Neighbours are in different parts, and so are the last columns; where
-        // parts are turned, so are columns that lie 128, 256 or 512 apart. If
-        // equal keys are in one part, the parts say too much.
+        // parts are turned, so are columns that lie 128, 256 or 512 apart, and
+        // where lanes are, those that lie any power of two apart. If equal keys
+        // are in one part, the parts say too much.
         uint32_t parts[kParts];
 #pragma unroll
         for (int i = 0; i < kItems; ++i) {
             const int part = (kTurnsParts ? i + i / kParts : i) % kParts;
-            parts[part] = i < kParts ? chunk_.keys[i]
-                                     : min(parts[part], chunk_.keys[i]);
+            if (i < kParts) {
+                parts[part] = chunk_.keys[i];
+                continue;
+            }
+            const uint32_t key = kTurnsLanes
+                    ? __shfl_xor_sync(
+                              kFullWarp, chunk_.keys[i], i - kParts + 1)
+                    : chunk_.keys[i];
+            parts[part] = min(parts[part], key);
         }
         // Up to infinity is far to halve.
         const uint32_t high = min(
@@ -257,6 +265,8 @@ class ShortRowBound {
     static constexpr int kParts = 2 * kSorted < kItems ? 2 * kSorted : kItems;
     /// As measured (H200; docs/design/selection_short_rows.md).
     static constexpr bool kTurnsParts = kItems >= 16;
+    static constexpr bool kTurnsLanes =
+            kLanes == kWarpSize && kItems == 32 && kParts == 16;
 };
 
 } // namespace faiss_bits
