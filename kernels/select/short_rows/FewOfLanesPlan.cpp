@@ -15,26 +15,40 @@ namespace {
 
 constexpr idx_t kLanes = 32;
 constexpr idx_t kLeastCols = 513;
+/// Rows of more take several turns, and for a small k kernels that halve have
+/// little to do in one after the first.
 constexpr idx_t kMostCols = 4096;
+constexpr idx_t kMostColsOfSome = 6113; // three turns, k from 17 on
+constexpr int kMostKOfOne = 16;         // number of a lane
+constexpr int kMostKOfTwo = 32;         // in one turn 48, in more 40
+constexpr int kMostK = 64;              // up to 1,024 columns 48
 constexpr idx_t kMostNarrowCols = 8192;
-constexpr int kMostKOfOne = 16; // number of a lane
-constexpr int kMostKOfTwo = 48;
-constexpr int kMostK = 80;
 
 /// A kernel has so many keys of a lane at a time; a row takes as few turns as
 /// it can, of as few keys.
 constexpr int kItems[] = {24, 32, 48, 64};
 constexpr int kNarrowItems[] = {32, 64};
 
+/// A row may begin anywhere in 32 keys.
+idx_t turnsOf(idx_t cols, int items) {
+    return (cols + kLanes - 1 + kLanes * items - 1) / (kLanes * items);
+}
+
 template <int kCount>
 int leastItems(const int (&items)[kCount], idx_t cols) {
-    // A row may begin anywhere in 32 keys.
-    const idx_t places = cols + kLanes - 1;
-    const idx_t most = kLanes * items[kCount - 1];
-    const idx_t turns = (places + most - 1) / most;
+    const idx_t turns = turnsOf(cols, items[kCount - 1]);
     return *std::find_if(std::begin(items), std::end(items), [&](int one) {
-        return turns * kLanes * one >= places;
+        return turnsOf(cols, one) <= turns;
     });
+}
+
+/// Of floats. With more numbers a limit is closer, and takes longer.
+int minimaOf(idx_t cols, int k) {
+    if (k <= kMostKOfTwo) {
+        return k <= kMostKOfOne ? 1 : 2;
+    }
+    const bool isOneTurn = turnsOf(cols, std::end(kItems)[-1]) == 1;
+    return cols > 1024 && k <= (isOneTurn ? 48 : 40) ? 2 : 4;
 }
 
 template <class T>
@@ -64,25 +78,22 @@ FewOfLanesLaunch launchOf(FewOfLanesShape shape) {
 } // namespace
 
 FewOfLanesShape fewOfLanesShape(const SelectProblem& p) {
-    const bool isNarrow = sizeOf(p.keyType) == 2;
     if (p.hasColBias() || p.k < 2 || p.cols < kLeastCols || hasLaneLists(p)) {
         return {};
     }
-    FewOfLanesShape shape;
-    if (isNarrow) {
+    if (sizeOf(p.keyType) == 2) {
         // Rows of one chunk are NarrowRow's.
-        if (p.k > kMostKOfTwo || p.cols <= 1024 || p.cols > kMostNarrowCols) {
+        if (p.cols <= 1024 || p.cols > kMostNarrowCols || p.k > kMostKOfTwo) {
             return {};
         }
-        shape.items = leastItems(kNarrowItems, p.cols);
-    } else {
-        if (p.k > kMostK || p.cols > kMostCols) {
-            return {};
-        }
-        shape.items = leastItems(kItems, p.cols);
+        return {leastItems(kNarrowItems, p.cols), p.k <= kMostKOfOne ? 1 : 2};
     }
-    shape.minima = p.k <= kMostKOfOne ? 1 : p.k <= kMostKOfTwo ? 2 : 4;
-    return shape;
+    const bool isSome = p.k > kMostKOfOne && p.k <= kMostKOfTwo;
+    if (p.k > (p.cols <= 1024 ? 48 : kMostK) ||
+        p.cols > (isSome ? kMostColsOfSome : kMostCols)) {
+        return {};
+    }
+    return {leastItems(kItems, p.cols), minimaOf(p.cols, p.k)};
 }
 
 FewOfLanesLaunch fewOfLanesLaunch(DataType type, FewOfLanesShape shape) {

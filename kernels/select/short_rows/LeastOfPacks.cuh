@@ -1,6 +1,5 @@
-/// k = 1 in rows of some hundred or thousand columns: a warp or a block reads a
-/// row, 16 bytes a thread and load, and no key is put in order but the least of
-/// each thread.
+/// k = 1 in rows of some thousand columns: a block reads a row, 16 bytes a
+/// thread and load, and no key is put in order but the least of each thread.
 ///
 /// Bound by: the read of the keys; few rows by the latency of one row's.
 #pragma once
@@ -27,7 +26,7 @@ struct LeastOfPacks {
     /// at least as many as threads.
     __device__ __forceinline__ uint64_t ofThread(uint32_t row) {
         best = __uint_as_float(0x7FFFFFFFu);
-        column = thread(); // if all are NaN
+        column = threadIdx.x; // if all are NaN
         const T* keys =
                 static_cast<const T*>(params.keys) + params.rowStride * row;
         const uint32_t before =
@@ -35,17 +34,17 @@ struct LeastOfPacks {
                 uint32_t(sizeof(T));
         const uint32_t begin = min(before, params.cols);
         const uint32_t packs = (params.cols - begin) / kPack;
-        const uint32_t tail = begin + packs * kPack + thread();
+        const uint32_t tail = begin + packs * kPack + threadIdx.x;
         // Both are on their way while the packs are read.
         T first = T(__uint_as_float(0x7FC00000u));
         T last = first;
-        if (thread() < begin) {
-            first = __ldg(keys + thread());
+        if (threadIdx.x < begin) {
+            first = __ldg(keys + threadIdx.x);
         }
         if (tail < params.cols) {
             last = __ldg(keys + tail);
         }
-        take(valueOf(first), thread());
+        take(valueOf(first), threadIdx.x);
         for (uint32_t at = 0; at < packs; at += kThreads * kPacks) {
             takePacks(keys + begin, at, packs, begin);
         }
@@ -54,10 +53,6 @@ struct LeastOfPacks {
     }
 
    private:
-    __device__ __forceinline__ static uint32_t thread() {
-        return threadIdx.x % kThreads;
-    }
-
     __device__ __forceinline__ float valueOf(T key) const {
         return __uint_as_float(__float_as_uint(toFloat(key)) ^ params.signMask);
     }
@@ -81,10 +76,10 @@ struct LeastOfPacks {
             uint32_t packs,
             uint32_t begin) {
         const uint4* from =
-                reinterpret_cast<const uint4*>(keys) + at + thread();
+                reinterpret_cast<const uint4*>(keys) + at + threadIdx.x;
         KeyPack<T> loaded[kPacks];
-        const int left = int(packs - at) - int(thread());
-        if (packs - at >= kPacks * kThreads) {
+        const int left = int(packs - at) - int(threadIdx.x);
+        if (packs - at >= kPacks * kThreads) { // in all threads or none
 #pragma unroll
             for (int i = 0; i < kPacks; ++i) {
                 reinterpret_cast<uint4&>(loaded[i]) =
@@ -122,27 +117,19 @@ struct LeastOfPacks {
                         ? i / kPack * (kThreads * kPack) + i % kPack
                         : place;
             }
-            column = begin + (at + thread()) * kPack + place;
+            column = begin + (at + threadIdx.x) * kPack + place;
         }
     }
 };
 
-/// kThreads threads a row, of which a block has one or, of warps, several.
+/// One row a block.
 template <class T, int kThreads, int kItems>
-__global__ void __launch_bounds__(
-        kThreads < kShortRowsThreads ? kShortRowsThreads : kThreads)
+__global__ void __launch_bounds__(kThreads)
         leastOfPacksKernel(const __grid_constant__ ShortRowsParams params) {
-    static_assert(kThreads == kWarpSize || kThreads >= kShortRowsThreads);
-    constexpr uint32_t kRows =
-            kThreads == kWarpSize ? kShortRowsThreads / kWarpSize : 1;
-    const uint32_t at = blockIdx.x * kRows + threadIdx.x / kThreads;
-    if (kRows > 1 && at >= params.rows) {
-        return;
-    }
-    const uint32_t row = params.select.firstRow + at;
+    const uint32_t row = params.select.firstRow + blockIdx.x;
     LeastOfPacks<T, kThreads, kItems> least{params.select};
     const uint64_t entry = leastOfLanes<kThreads>(least.ofThread(row));
-    if (threadIdx.x % kThreads == 0) {
+    if (threadIdx.x == 0) {
         writeResult<T>(params.select, row, 0, entry);
     }
 }

@@ -121,7 +121,7 @@ class ShortRowBound {
                 high = isBeyond ? greatest : high;
                 count = countOfAll(high);
             }
-            const uint32_t found = search.halveKeys(
+            const uint32_t found = search.template halveKeys<true>(
                     count > kRoom && !isBeyond ? least : high,
                     high,
                     kRoom,
@@ -192,8 +192,7 @@ class ShortRowBound {
                     kRoom,
                     countOfAll,
                     chunk_.keys,
-                    kept,
-                    count);
+                    kept);
             limit = hasNan ? kNanKey : found;
             count = countOfAll(limit);
             below = chunk_.below(limit);
@@ -246,8 +245,7 @@ class ShortRowBound {
         const uint32_t high = min(
                 Search::greatestUpTo(kInfinityKey - 1, parts, kept), most);
         const auto countOfParts = [&](uint32_t m) { return countOf(parts, m); };
-        const uint32_t all = countOfParts(high);
-        const bool says = all >= search.k;
+        const bool says = countOfParts(high) >= search.k;
         // A few more cost less than to find out.
         const uint32_t found = search.narrowKeys(
                 says ? least : high,
@@ -255,8 +253,7 @@ class ShortRowBound {
                 search.k + search.k / 8,
                 countOfParts,
                 parts,
-                kept,
-                all);
+                kept);
         return says ? found : kNanKey;
     }
 
