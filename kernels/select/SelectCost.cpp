@@ -18,8 +18,8 @@ namespace {
 // benchs/results/h200, and to those of the paper's algorithms in papers.json;
 // of rows that one block sorts, to those that tuned the table; of clusters, to
 // twelve cells of an H100 that are not kept; of held rows, and k = 1 in short
-// rows, to select_held_against_6337708.json; of few of many rows, and of
-// k > 2048 by split rows, to select_against_562faa8.json.
+// rows, to select_held_against_6337708.json; of k > 2048 by split
+// rows, to select_against_562faa8.json.
 
 /// What every term is made of.
 struct Shape {

@@ -37,7 +37,7 @@ class FewOfLanes : public GpuTest {
     /// At both sides of what each kernel takes.
     static std::vector<int> ksOf(const SelectCase& c) {
         std::vector<int> ks;
-        for (int k : {2, 3, 8, 9, 15, 16, 17, 31, 32, 33, 47, 48, 49, 79, 80}) {
+        for (int k : {2, 3, 9, 16, 17, 32, 33, 40, 41, 48, 49, 63, 64}) {
             if (shapeOf(c, k).items > 0) {
                 ks.push_back(k);
             }
@@ -78,7 +78,9 @@ const int64_t kCols[] = {
         3042,
         4065,
         4066,
-        4096};
+        4096,
+        4097,
+        6113};
 
 /// Of keys of 16 bits; NarrowLists.cuh and NarrowRow.cuh take others.
 constexpr int64_t kLeastNarrowCols = 1025;
@@ -147,7 +149,7 @@ TEST_F(FewOfLanes, EveryAddress) {
 TEST_F(FewOfLanes, EveryNumberOfRows) {
     for (int64_t rows : {1, 2, 3, 4, 5, 31, 33, 127, 129, 1000, 5003}) {
         for (int64_t cols : {700, 1500}) {
-            expectFew(of(rows, cols), {2, 17, 50});
+            expectFew(of(rows, cols), {2, 17, 48});
         }
         SelectCase c = of(rows, 1500);
         c.keyType = DataType::Float16;
@@ -161,7 +163,9 @@ TEST_F(FewOfLanes, Layouts) {
             if (type != DataType::Float32 && cols < kLeastNarrowCols) {
                 continue;
             }
-            const std::vector<int> ks = {9, 17, 33, 48};
+            const std::vector<int> ks = type == DataType::Float32
+                    ? std::vector<int>{9, 17, 33, 48}
+                    : std::vector<int>{9, 17, 32};
             SelectCase c = of(50, cols);
             c.keyType = type;
             c.padding = 3;
@@ -197,17 +201,26 @@ TEST_F(FewOfLanes, TakesRowsWithoutBias) {
     EXPECT_TRUE(isTaken());
     p.k = 1;
     EXPECT_FALSE(isTaken());
-    p.k = 80;
+    p.k = 48;
     EXPECT_TRUE(isTaken());
-    p.k = 81;
+    p.k = 49;
+    EXPECT_FALSE(isTaken());
+    p.cols = 1500;
+    EXPECT_TRUE(isTaken());
+    p.k = 65;
     EXPECT_FALSE(isTaken());
     p.k = 4;
     p.cols = 512;
     EXPECT_FALSE(isTaken());
     p.cols = 4096;
     EXPECT_TRUE(isTaken());
-    p.cols = 16384;
+    p.cols = 4097;
     EXPECT_FALSE(isTaken());
+    p.k = 17;
+    EXPECT_TRUE(isTaken());
+    p.cols = 6114;
+    EXPECT_FALSE(isTaken());
+    p.k = 4;
     p.cols = 600;
     p.colBiasGiven = true;
     EXPECT_FALSE(isTaken());
@@ -296,7 +309,7 @@ TEST_F(FewOfLanes, SmallOfEveryKernel) {
             }
             for (Values values : {Values::SomeNan, Values::FewDistinct}) {
                 c.values = values;
-                expectFew(c, {9, 20, 40});
+                expectFew(c, {9, 20, 32});
             }
             c.values = Values::Random;
             c.padding = 1;
