@@ -78,9 +78,7 @@ const int64_t kCols[] = {
         3042,
         4065,
         4066,
-        4096,
-        4097,
-        6113};
+        4096};
 
 /// Of keys of 16 bits; NarrowLists.cuh and NarrowRow.cuh take others.
 constexpr int64_t kLeastNarrowCols = 1025;
@@ -149,7 +147,7 @@ TEST_F(FewOfLanes, EveryAddress) {
 TEST_F(FewOfLanes, EveryNumberOfRows) {
     for (int64_t rows : {1, 2, 3, 4, 5, 31, 33, 127, 129, 1000, 5003}) {
         for (int64_t cols : {700, 1500}) {
-            expectFew(of(rows, cols), {2, 17, 48});
+            expectFew(of(rows, cols), {2, 17, 32});
         }
         SelectCase c = of(rows, 1500);
         c.keyType = DataType::Float16;
@@ -164,8 +162,8 @@ TEST_F(FewOfLanes, Layouts) {
                 continue;
             }
             const std::vector<int> ks = type == DataType::Float32
-                    ? std::vector<int>{9, 17, 33, 48}
-                    : std::vector<int>{9, 17, 32};
+                    ? std::vector<int>{9, 17, 32}
+                    : std::vector<int>{9, 16};
             SelectCase c = of(50, cols);
             c.keyType = type;
             c.padding = 3;
@@ -201,26 +199,24 @@ TEST_F(FewOfLanes, TakesRowsWithoutBias) {
     EXPECT_TRUE(isTaken());
     p.k = 1;
     EXPECT_FALSE(isTaken());
-    p.k = 48;
+    p.k = 32;
     EXPECT_TRUE(isTaken());
-    p.k = 49;
+    p.k = 33;
     EXPECT_FALSE(isTaken());
     p.cols = 1500;
     EXPECT_TRUE(isTaken());
     p.k = 65;
     EXPECT_FALSE(isTaken());
-    p.k = 4;
-    p.cols = 512;
-    EXPECT_FALSE(isTaken());
+    p.k = 40;
     p.cols = 4096;
     EXPECT_TRUE(isTaken());
-    p.cols = 4097;
-    EXPECT_FALSE(isTaken());
-    p.k = 17;
-    EXPECT_TRUE(isTaken());
-    p.cols = 6114;
+    p.k = 41;
     EXPECT_FALSE(isTaken());
     p.k = 4;
+    p.cols = 4097;
+    EXPECT_FALSE(isTaken());
+    p.cols = 512;
+    EXPECT_FALSE(isTaken());
     p.cols = 600;
     p.colBiasGiven = true;
     EXPECT_FALSE(isTaken());
@@ -309,7 +305,7 @@ TEST_F(FewOfLanes, SmallOfEveryKernel) {
             }
             for (Values values : {Values::SomeNan, Values::FewDistinct}) {
                 c.values = values;
-                expectFew(c, {9, 20, 32});
+                expectFew(c, {9, 16});
             }
             c.values = Values::Random;
             c.padding = 1;

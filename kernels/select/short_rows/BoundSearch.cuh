@@ -12,9 +12,8 @@ enum class Halving {
     /// Until one number is left, or a look at the greatest key of the range, at
     /// the tenth step and every fourth from there on, finds that it is the k-th.
     Only,
-    /// The same, but of all keys, not of parts, the first steps are where the
-    /// k-th key would be if keys lay evenly: where the lanes count many in a
-    /// step it is worth it.
+    /// The same, but the first steps are where the k-th key would be if keys
+    /// lay evenly: where the lanes count many keys in a step it is worth it.
     Evenly,
     /// Eight times, unrolled, as keys in random order hardly need more; then
     /// between the values that are left.
@@ -105,7 +104,8 @@ struct BoundSearch {
         return Group::least(found);
     }
 
-    /// narrow() for counts of keys; returns a number that a key may be. Where
+    /// narrow() for counts of keys, of which `all` are within high; returns a
+    /// number that a key may be. Where
     /// it takes long, as few values are left, the range goes on between those.
     template <class Count, int kCount>
     __device__ __forceinline__ uint32_t narrowKeys(
@@ -114,10 +114,18 @@ struct BoundSearch {
             uint32_t enough,
             const Count& countOf,
             const uint32_t (&keys)[kCount],
-            const KeptEntries<kKept>& kept) const {
+            const KeptEntries<kKept>& kept,
+            uint32_t all) const {
         if constexpr (!kLooksAtValues) {
-            return halveKeys<false>(
-                    low, high, enough, countOf, keys, kept, 0, kStepsOfRandom);
+            return halveKeys(
+                    low,
+                    high,
+                    enough,
+                    countOf,
+                    keys,
+                    kept,
+                    all,
+                    kStepsOfRandom);
         } else {
             low |= kIdleBits;
             high |= kIdleBits;
@@ -149,9 +157,7 @@ struct BoundSearch {
     /// The same by halving. From step `until` on, now and then the greatest key
     /// of the range is asked whether it is the k-th: if many keys are equal it
     /// soon is, and halving goes on until one number is left.
-    /// kTriesEvenly: the first steps are where the k-th key would be if the
-    /// `all` keys within high lay evenly.
-    template <bool kTriesEvenly, class Count, int kCount>
+    template <class Count, int kCount>
     __device__ __forceinline__ uint32_t halveKeys(
             uint32_t low,
             uint32_t high,
@@ -164,7 +170,7 @@ struct BoundSearch {
         constexpr uint32_t kStep = kKeyStep<T>;
         low |= kIdleBits;
         high |= kIdleBits;
-        if constexpr (kIsEven && kTriesEvenly) {
+        if constexpr (kIsEven) {
             // Not where hardly any number is enough.
             const bool isWide = (enough - k) * kLeastPart >= k;
             if (until > 1 && isWide &&

@@ -214,14 +214,6 @@ class FewOfLanes {
                 takeMany(base, most, bits);
                 return;
             }
-        } else if (
-                most < held_.most && total > kSoon &&
-                total > 2 * uint32_t(params_.k)) {
-            // In random order so many hardly are: many may be equal.
-            const Bits less = within<true>(most);
-            if (takeTied(base, most, bits, less)) {
-                return;
-            }
         }
         append(base, bits);
         // k of these columns, or of those before, are not above it.
@@ -249,30 +241,20 @@ class FewOfLanes {
         }
     }
 
-    /// Where more of the chunk are within a limit than there is room for, and it
-    /// is not the k-th key: one step of 32 columns after the other.
+    /// Where more of the chunk are within a limit than there is room for: if it
+    /// is the k-th key, as where many are equal, what is less and the first
+    /// equal ones; else one step of 32 columns after the other.
     __device__ __forceinline__ void takeMany(
             uint32_t base,
             uint32_t most,
             const Bits& bits) {
         const Bits less = within<true>(most);
-        if (!takeTied(base, most, bits, less)) {
-            held_.most = most;
-            takeInOrder(base);
-        }
-    }
-
-    /// If the limit is the k-th key, as where many are equal: what is less, and
-    /// the first equal ones. False, and nothing is done, where it is not.
-    __device__ __forceinline__ bool takeTied(
-            uint32_t base,
-            uint32_t most,
-            const Bits& bits,
-            const Bits& less) {
         const uint32_t k = uint32_t(params_.k);
         const uint32_t numLess = Group::sum(less.count());
         if (numLess >= k) {
-            return false;
+            held_.most = most;
+            takeInOrder(base);
+            return;
         }
         append(base, less);
         uint32_t wanted = k - numLess;
@@ -296,7 +278,6 @@ class FewOfLanes {
         }
         held_.limit = most;
         held_.most = Full::below(most);
-        return true;
     }
 
     __device__ __forceinline__ void takeInOrder(uint32_t base) {

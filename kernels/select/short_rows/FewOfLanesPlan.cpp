@@ -15,14 +15,15 @@ namespace {
 
 constexpr idx_t kLanes = 32;
 constexpr idx_t kLeastCols = 513;
-/// Rows of more take several turns, and for a small k kernels that halve have
-/// little to do in one after the first.
 constexpr idx_t kMostCols = 4096;
-constexpr idx_t kMostColsOfSome = 6113; // three turns, k from 17 on
-constexpr int kMostKOfOne = 16;         // number of a lane
-constexpr int kMostKOfTwo = 32;         // in one turn 48, in more 40
-constexpr int kMostK = 64;              // up to 1,024 columns 48
 constexpr idx_t kMostNarrowCols = 8192;
+constexpr int kMostKOfOne = 16; // number of a lane
+constexpr int kMostKOfTwo = 48;
+constexpr int kMostK = 64;          // rows of one turn
+constexpr int kMostKOfTurns = 40;   // of several
+constexpr int kMostKOfShort = 32;   // of up to 1,024 columns
+constexpr int kMostNarrowK = 32;    // of one turn
+constexpr int kMostNarrowKOfTurns = 16;
 
 /// A kernel has so many keys of a lane at a time; a row takes as few turns as
 /// it can, of as few keys.
@@ -40,15 +41,6 @@ int leastItems(const int (&items)[kCount], idx_t cols) {
     return *std::find_if(std::begin(items), std::end(items), [&](int one) {
         return turnsOf(cols, one) <= turns;
     });
-}
-
-/// Of floats. With more numbers a limit is closer, and takes longer.
-int minimaOf(idx_t cols, int k) {
-    if (k <= kMostKOfTwo) {
-        return k <= kMostKOfOne ? 1 : 2;
-    }
-    const bool isOneTurn = turnsOf(cols, std::end(kItems)[-1]) == 1;
-    return cols > 1024 && k <= (isOneTurn ? 48 : 40) ? 2 : 4;
 }
 
 template <class T>
@@ -81,19 +73,26 @@ FewOfLanesShape fewOfLanesShape(const SelectProblem& p) {
     if (p.hasColBias() || p.k < 2 || p.cols < kLeastCols || hasLaneLists(p)) {
         return {};
     }
+    const bool isOneTurn = turnsOf(p.cols, std::end(kItems)[-1]) == 1;
     if (sizeOf(p.keyType) == 2) {
         // Rows of one chunk are NarrowRow's.
-        if (p.cols <= 1024 || p.cols > kMostNarrowCols || p.k > kMostKOfTwo) {
+        if (p.cols <= 1024 || p.cols > kMostNarrowCols ||
+            p.k > (isOneTurn ? kMostNarrowK : kMostNarrowKOfTurns)) {
             return {};
         }
         return {leastItems(kNarrowItems, p.cols), p.k <= kMostKOfOne ? 1 : 2};
     }
-    const bool isSome = p.k > kMostKOfOne && p.k <= kMostKOfTwo;
-    if (p.k > (p.cols <= 1024 ? 48 : kMostK) ||
-        p.cols > (isSome ? kMostColsOfSome : kMostCols)) {
+    const int mostK = p.cols <= 1024 ? kMostKOfShort
+            : isOneTurn              ? kMostK
+                                     : kMostKOfTurns;
+    if (p.k > mostK || p.cols > kMostCols) {
         return {};
     }
-    return {leastItems(kItems, p.cols), minimaOf(p.cols, p.k)};
+    // With more numbers a limit is closer, and takes longer.
+    return {leastItems(kItems, p.cols),
+            p.k <= kMostKOfOne           ? 1
+                    : p.k <= kMostKOfTwo ? 2
+                                         : 4};
 }
 
 FewOfLanesLaunch fewOfLanesLaunch(DataType type, FewOfLanesShape shape) {

@@ -121,7 +121,7 @@ class ShortRowBound {
                 high = isBeyond ? greatest : high;
                 count = countOfAll(high);
             }
-            const uint32_t found = search.template halveKeys<true>(
+            const uint32_t found = search.halveKeys(
                     count > kRoom && !isBeyond ? least : high,
                     high,
                     kRoom,
@@ -192,7 +192,8 @@ class ShortRowBound {
                     kRoom,
                     countOfAll,
                     chunk_.keys,
-                    kept);
+                    kept,
+                    count);
             limit = hasNan ? kNanKey : found;
             count = countOfAll(limit);
             below = chunk_.below(limit);
@@ -245,7 +246,8 @@ class ShortRowBound {
         const uint32_t high = min(
                 Search::greatestUpTo(kInfinityKey - 1, parts, kept), most);
         const auto countOfParts = [&](uint32_t m) { return countOf(parts, m); };
-        const bool says = countOfParts(high) >= search.k;
+        const uint32_t all = countOfParts(high);
+        const bool says = all >= search.k;
         // A few more cost less than to find out.
         const uint32_t found = search.narrowKeys(
                 says ? least : high,
@@ -253,7 +255,8 @@ class ShortRowBound {
                 search.k + search.k / 8,
                 countOfParts,
                 parts,
-                kept);
+                kept,
+                all);
         return says ? found : kNanKey;
     }
 
