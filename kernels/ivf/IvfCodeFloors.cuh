@@ -17,6 +17,7 @@
 
 #include "kernels/common/DependentLaunch.h"
 #include "kernels/common/DynamicShared.h"
+#include "kernels/common/LaunchesTogether.h"
 #include "kernels/ivf/IvfDirectLists.cuh"
 #include "kernels/ivf/IvfDirectSums.cuh"
 #include "kernels/ivf/IvfFloorBound.h"
@@ -347,7 +348,7 @@ void launchIvfCodeFloors(
     const int64_t ofAll = params.search.stride / (kIvfGroup * Scan::kWarps);
     const uint32_t ofRow = std::clamp<uint32_t>(
             most / rows, 1, uint32_t(std::max<int64_t>(ofAll, 1)));
-    launchAfterPrevious(
+    launchTogether(
             kernel,
             dim3(ofRow, rows),
             kIvfDirectThreads,

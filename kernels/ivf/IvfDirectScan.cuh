@@ -14,6 +14,7 @@
 
 #include "kernels/common/DependentLaunch.h"
 #include "kernels/common/DynamicShared.h"
+#include "kernels/common/LaunchesTogether.h"
 #include "kernels/ivf/IvfDirectLists.cuh"
 #include "kernels/ivf/IvfDirectSums.cuh"
 #include "kernels/ivf/IvfGroupWords.cuh"
@@ -245,7 +246,7 @@ void launchIvfDirectScan(
         const uint32_t ofRow = std::clamp<uint32_t>(
                 most / rows, 1, uint32_t(std::max<int64_t>(ofAll, 1)));
         const auto kernel = ivfDirectScanKernel<kMetric, kCoding>;
-        launchAfterPrevious(
+        launchTogether(
                 kernel,
                 dim3(ofRow, rows),
                 kIvfDirectThreads,

@@ -6,6 +6,7 @@
 
 #include "kernels/common/DependentLaunch.h"
 #include "kernels/common/DynamicShared.h"
+#include "kernels/common/LaunchesTogether.h"
 #include "kernels/ivf/IvfBoundedScans.h"
 #include "kernels/ivf/IvfDirectFinish.cuh"
 #include "kernels/ivf/IvfDirectSums.cuh"
@@ -367,7 +368,7 @@ __global__ __launch_bounds__(kThreads) void floorsFinishKernel(
 template <Metric kMetric, ListCoding kCoding>
 void launchIvfFloorsFinish(const IvfDirectParams& params, cudaStream_t stream) {
     const auto kernel = floorsFinishKernel<kMetric, kCoding>;
-    launchAfterPrevious(
+    launchTogether(
             kernel,
             dim3(params.search.rows),
             kThreads,
