@@ -302,10 +302,7 @@ __global__ __launch_bounds__(
         waitForPrevious();
     }
     allowNext();
-    const float* from = search.queries + int64_t(row) * search.d;
-    for (int c = threadIdx.x; c < search.d; c += kIvfDirectThreads) {
-        query[c] = from[c];
-    }
+    const IvfQueryAhead<kIvfDirectThreads> ahead(search, row);
     writeIvfSteps(search, starts, steps);
     if (params.centroids) {
         IvfDirectLists::prefetch(
@@ -314,6 +311,7 @@ __global__ __launch_bounds__(
                 gridDim.x * gridDim.y);
         waitForPrevious();
     }
+    ahead.write(query, search.d);
     if (blockIdx.x == 0 && blockIdx.y == 0) {
         writeScalarSteps(search); // for the finish
     }
