@@ -79,8 +79,7 @@ struct IvfCodeFloors {
             }
             float sums[kOfFour] = {};
             for (int c = 0; c < params.search.d; c += kStep) {
-                asm volatile("cp.async.wait_group %0;" ::"n"(kStages - 2)
-                             : "memory");
+                waitForCopies<kStages - 2>();
                 __syncwarp(); // and all have left the stage before
                 copy(ahead, end, stage == 0 ? kStages - 1 : stage - 1);
                 if (place.selected != 0) { // else nothing is there
@@ -92,7 +91,7 @@ struct IvfCodeFloors {
             place.at += kWarps;
             enter(place, end);
         }
-        asm volatile("cp.async.wait_all;" ::: "memory");
+        waitForAllCopies();
     }
 
    private:
@@ -141,16 +140,12 @@ struct IvfCodeFloors {
                 const int first = int(threadIdx.x % kWarpSize) * kChunk;
                 // The same of all groups of a list.
                 if (reinterpret_cast<uintptr_t>(from) % kChunk == 0) {
-                    const auto shared = uint32_t(__cvta_generic_to_shared(to));
+                    const uint32_t shared = sharedAddress(to);
 #pragma unroll
                     for (int b = first; b < kStageBytes;
                          b += kWarpSize * kChunk) {
                         if (b < bytes) {
-                            asm volatile(
-                                    "cp.async.cg.shared.global [%0], [%1], "
-                                    "16;" ::"r"(shared + b),
-                                    "l"(from + b)
-                                    : "memory");
+                            copyAsync(shared + b, from + b);
                         }
                     }
                 } else {
@@ -167,7 +162,7 @@ struct IvfCodeFloors {
                 enter(place, end);
             }
         }
-        asm volatile("cp.async.commit_group;" ::: "memory");
+        endCopies();
     }
 
     /// Of this list, zeros behind the last component, which no sum notices.

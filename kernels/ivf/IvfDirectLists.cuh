@@ -1,6 +1,7 @@
 /// The lists of one query, which every block of its scan finds for itself.
 #pragma once
 
+#include "kernels/device/AsyncCopy.cuh"
 #include "kernels/device/BlockScan.cuh"
 #include "kernels/device/Narrow.cuh"
 #include "kernels/ivf/IvfDirectParams.h"
@@ -64,8 +65,7 @@ struct IvfDirectListsBy {
             for (size_t at = size_t(block * kThreads + threadIdx.x) * kLine;
                  at < bytes;
                  at += size_t(blocks) * kThreads * kLine) {
-                asm volatile("prefetch.global.L2 [%0];" ::"l"(
-                        static_cast<const uint8_t*>(table) + at));
+                prefetchToL2(static_cast<const uint8_t*>(table) + at);
             }
         };
         touch(lists.vectors, sizeof(void*));

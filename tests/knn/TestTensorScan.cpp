@@ -201,6 +201,36 @@ TEST_P(TensorScanTest, ManyPass) {
     checkTensorCase(large);
 }
 
+/// All vectors are one item's, whose lists no other block appends to
+/// (OwnLists.cuh): of one unit, and of some where queries fill the GPU.
+TEST_P(TensorScanTest, SmallOwnLists) {
+    for (Metric metric : kMetrics) {
+        for (int d : {33, 128, 256}) {
+            for (uint32_t capacity : {0u, 5u}) {
+                TensorCase c = of(metric, 70, 100, d);
+                c.manyPass = true;
+                c.filtered = capacity > 0;
+                c.capacity = capacity;
+                checkTensorCase(c);
+            }
+        }
+    }
+}
+
+TEST_P(TensorScanTest, OwnLists) {
+    for (uint32_t capacity : {0u, 40u}) {
+        for (auto [values, d] : std::vector<std::pair<TensorValues, int>>{
+                     {TensorValues::Uniform, 33},
+                     {TensorValues::NaNs, 80},
+                     {TensorValues::Duplicates, 100}}) {
+            TensorCase c = of(Metric::L2, 36000, 300, d, values);
+            c.manyPass = true;
+            c.capacity = capacity;
+            checkTensorCase(c);
+        }
+    }
+}
+
 TEST_P(TensorScanTest, AddedLater) {
     for (int64_t later : {1, 100, 700}) {
         for (int d : {16, 64, 100, 320}) {

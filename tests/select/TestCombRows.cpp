@@ -100,6 +100,29 @@ TEST_F(CombRows, BothSidesOfEveryEdge) {
     }
 }
 
+/// The fewest columns that go so: one tile, or two, which blocks of more
+/// threads than a row has packs fill in part.
+TEST_F(CombRows, ShortestRows) {
+    for (const DataType type : kTypes) {
+        for (const int64_t cols : {2048, 2049, 2111, 2112, 2303}) {
+            for (const int64_t rows : {4, 5, 13}) {
+                for (const Values values :
+                     {Values::Random, Values::FewDistinct, Values::SomeNan}) {
+                    SelectCase c = of(rows, cols, type);
+                    c.padding = rows;
+                    c.shift = 1;
+                    c.values = values;
+                    ASSERT_TRUE(takes(c, 256));
+                    expectSelects(c, kKs);
+                    if (HasFailure()) {
+                        return;
+                    }
+                }
+            }
+        }
+    }
+}
+
 TEST_F(CombRows, Layouts) {
     for (const DataType type : kTypes) {
         for (const size_t shift : {0, 1, 4}) {

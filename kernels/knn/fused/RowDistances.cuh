@@ -25,6 +25,8 @@ class RowByDefinition {
     using Query = SlotQuery<kMetric, kSteps>;
 
    public:
+    static constexpr bool kTakesRows = false; // slots have vectors
+
     __device__ __forceinline__
     RowByDefinition(const ScoreSlotsParams& params, uint32_t row)
             : params_(params),
@@ -152,6 +154,10 @@ class RowByProducts {
     using Products = SlotProducts<kSteps, kMoved>;
 
    public:
+    /// Slots have rows of the image: each lane has one of eight here, and so
+    /// finds its vector in the instructions of one.
+    static constexpr bool kTakesRows = true;
+
     __device__ __forceinline__
     RowByProducts(const ScoreSlotsParams& params, uint32_t row)
             : params_(params),
@@ -178,7 +184,7 @@ class RowByProducts {
         return doubts_ > kMostDoubts;
     }
 
-    /// Vectors of slots from .. end - 1 to entries.
+    /// Rows of slots from .. end - 1 to entries.
     __device__ __forceinline__ void score(
             RowSlots& slots,
             uint32_t from,
@@ -191,8 +197,8 @@ class RowByProducts {
     }
 
    private:
-    /// But for those whose products leave a doubt. Returns how many these are
-    /// in the warp.
+    /// But for those whose products leave a doubt, which get their vectors.
+    /// Returns how many these are in the warp.
     __device__ __forceinline__ uint32_t
     estimate(RowSlots& slots, uint32_t at, uint32_t end) const {
         const uint32_t lane = threadIdx.x % kPairLanes;
@@ -204,7 +210,9 @@ class RowByProducts {
         for (; __any_sync(kFullWarp, at < end); at += kPairLanes) {
             // Each lane has one of eight.
             const uint32_t slot = at + lane;
-            const uint32_t its = slot < end ? uint32_t(slots.entries[slot]) : 0;
+            const uint32_t its = slot < end
+                    ? params_.words.rows.vectorOf(uint32_t(slots.entries[slot]))
+                    : 0;
             const double square = __ldg(squares + its);
             const double low = query_.products(vectors, its, 0);
             double high = 0;
@@ -215,10 +223,9 @@ class RowByProducts {
             if (slot < end) {
                 const bool isSure = found.isSure();
                 doubts += !isSure;
-                if (isSure) { // `most` is not below 0
-                    slots.entries[slot] =
-                            distanceEntry<kMetric>(found.most, its);
-                }
+                // `most` is not below 0. Others wait with their vectors.
+                slots.entries[slot] =
+                        isSure ? distanceEntry<kMetric>(found.most, its) : its;
             }
         }
         __syncwarp();

@@ -12,6 +12,7 @@
 #include "kernels/common/DependentLaunch.h"
 #include "kernels/common/Error.h"
 #include "kernels/common/PreferredL1.h"
+#include "kernels/device/AsyncCopy.cuh"
 #include "kernels/knn/fused/PassedResults.cuh"
 #include "kernels/knn/fused/RowDistances.cuh"
 
@@ -49,7 +50,7 @@ __device__ __forceinline__ void prefetchQueries(
     const uint32_t rows = first < search.rows ? search.rows - first : 0;
     if (at < min(rows, kRows) * uint32_t(search.d)) {
         const float* from = search.queries + int64_t(first) * search.d + at;
-        asm volatile("prefetch.global.L2 [%0];" ::"l"(from));
+        prefetchToL2(from);
     }
 }
 
@@ -77,7 +78,8 @@ struct ScoreRows {
         uint32_t passed = 0;
         bool hasAll = true;
         for (;;) {
-            passed = list(isThere ? row : 0, isThere, begin, end, from);
+            passed = list<Distances::kTakesRows>(
+                    isThere ? row : 0, isThere, begin, end, from);
             // A row that is too full is searched again.
             hasAll = passed <= uint32_t(search.numCandidates);
             const uint32_t listed = hasAll ? passed : 0;
@@ -124,8 +126,9 @@ struct ScoreRows {
     }
 
    private:
-    /// Bits begin .. end - 1 of the row's to slots from `from` on. Returns how
-    /// many it has.
+    /// Bits begin .. end - 1 of the row's to slots from `from` on: vectors, or
+    /// rows of the image. Returns how many it has.
+    template <bool kRowsOfImage>
     __device__ __forceinline__ uint32_t
     list(uint32_t row,
          bool isThere,
@@ -168,9 +171,10 @@ struct ScoreRows {
                 }
                 for (uint32_t left = words[w]; left != 0; left &= left - 1) {
                     if (place >= begin && place < end) {
-                        slots.entries[place - begin + from] =
-                                params.words.rows.vectorOf(
-                                        column + __ffs(int(left)) - 1);
+                        const uint32_t found = column + __ffs(int(left)) - 1;
+                        slots.entries[place - begin + from] = kRowsOfImage
+                                ? found
+                                : params.words.rows.vectorOf(found);
                     }
                     ++place;
                 }
@@ -231,18 +235,34 @@ __global__ __launch_bounds__(
                 kBlocks) void scoreRowsKernel(const __grid_constant__
                                                       ScoreSlotsParams params) {
     __shared__ __align__(16) RowSlots slots[kWarps][kRows];
+    __shared__ uint32_t setsTaken;
+    if (threadIdx.x == 0) {
+        setsTaken = 0;
+    }
+    __syncthreads();
     allowNext();
     waitForPrevious();
     const CertifiedParams& search = params.passed.search;
     const uint32_t warp = threadIdx.x / kWarpSize;
     const uint32_t ofWarp = threadIdx.x % kWarpSize / kPairLanes;
     const ScoreRows score{params, slots[warp][ofWarp]};
-    const uint32_t step = gridDim.x * kWarps * kRows;
+    // Of the block's sets the next, by whichever warp is free: its last warps
+    // end at about the same time.
+    const auto takeSet = [&] {
+        uint32_t set = 0;
+        if (threadIdx.x % kWarpSize == 0) {
+            set = atomicAdd(&setsTaken, 1u);
+        }
+        set = __shfl_sync(kFullWarp, set, 0);
+        return (set * gridDim.x + blockIdx.x) * kRows;
+    };
     uint32_t scored = 0;
     uint32_t far = 0; // sets of rows that products are not asked about
-    for (uint32_t row = (blockIdx.x * kWarps + warp) * kRows; row < search.rows;
-         row += step) {
-        prefetchQueries(search, row + step);
+    uint32_t next = takeSet();
+    while (next < search.rows) {
+        const uint32_t row = next;
+        next = takeSet();
+        prefetchQueries(search, next);
         const uint32_t here = row + ofWarp < search.rows ? row + ofWarp : 0;
         if (far == 0) {
             typename ScoreRowsShape<kSteps>::ByProducts products(params, here);

@@ -15,6 +15,7 @@
 /// (docs/design/selection_short_rows.md).
 #pragma once
 
+#include "kernels/device/AsyncCopy.cuh"
 #include "kernels/select/short_rows/FewOfRowsLaunch.h"
 #include "kernels/select/short_rows/FewOfTile.cuh"
 #include "kernels/survivors/WriteResult.cuh"
@@ -49,9 +50,9 @@ struct FewOfRows {
         Tile tile{params.select, room};
         for (uint32_t i = 0; i < items; ++i) {
             if (params.stages == 3) {
-                asm volatile("cp.async.wait_group 2;" ::: "memory");
+                waitForCopies<2>();
             } else {
-                asm volatile("cp.async.wait_group 1;" ::: "memory");
+                waitForCopies<1>();
             }
             T* keys = stageOf(stage) + skewOf(keysOf(taken)) / sizeof(T);
             if constexpr (sizeof(T) < 4) {
@@ -131,17 +132,11 @@ struct FewOfRows {
             uint8_t* to,
             const uint8_t* from,
             uint32_t bytes = kBytes) {
-        const uint32_t at = uint32_t(__cvta_generic_to_shared(to));
+        const uint32_t at = sharedAddress(to);
         if constexpr (kBytes == 16) {
-            asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(at),
-                         "l"(from)
-                         : "memory");
+            copyAsync(at, from);
         } else {
-            asm volatile(
-                    "cp.async.ca.shared.global [%0], [%1], 4, %2;" ::"r"(at),
-                    "l"(from),
-                    "r"(bytes)
-                    : "memory");
+            copyAsyncByL1<4>(at, from, bytes);
         }
     }
 
@@ -207,7 +202,7 @@ struct FewOfRows {
             Tile::pad(stageOf(stage) + begin / sizeof(T), cols, halves);
             advance(place, warps);
         }
-        asm volatile("cp.async.commit_group;" ::: "memory");
+        endCopies();
     }
 };
 

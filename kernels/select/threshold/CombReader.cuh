@@ -2,6 +2,7 @@
 /// to shared memory two at a time, and the least of them.
 #pragma once
 
+#include "kernels/device/AsyncCopy.cuh"
 #include "kernels/select/threshold/CombTile.cuh"
 #include "kernels/select/threshold/ThresholdParams.h"
 #include "kernels/select/threshold/ThresholdPolicy.h"
@@ -68,10 +69,7 @@ struct CombReader {
     }
 
     __device__ __forceinline__ static void copy(Pack* to, const T* from) {
-        asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(
-                             uint32_t(__cvta_generic_to_shared(to))),
-                     "l"(from)
-                     : "memory");
+        copyAsync(sharedAddress(to), from);
     }
 
     /// Enqueues the copy of tile t, if there is such a one. Tiles are requested
@@ -101,13 +99,13 @@ struct CombReader {
             }
             next += Span::kLineKeys;
         }
-        asm volatile("cp.async.commit_group;" ::: "memory");
+        endCopies();
     }
 
     /// Waits for a tile; the last request was that of the next one. Every
     /// thread reads what it has copied, so that no barrier is needed.
     __device__ __forceinline__ static void wait() {
-        asm volatile("cp.async.wait_group 1;" ::: "memory");
+        waitForCopies<1>();
     }
 
     __device__ __forceinline__ static Pack load(const Pack* from) {

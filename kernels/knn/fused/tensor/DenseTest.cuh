@@ -12,9 +12,6 @@ namespace faiss_bits {
 template <ScanNorms kNorms, int kBlocks, int kWidth, int kRowStep>
 class DenseTest : public LimitTest<kNorms, kBlocks, kWidth, kRowStep> {
     using Base = LimitTest<kNorms, kBlocks, kWidth, kRowStep>;
-    using Base::kTakesNothing;
-    using Base::limits_;
-    using Base::row_;
     static_assert(kNorms != ScanNorms::ToBeAdded);
 
    public:
@@ -52,7 +49,11 @@ class DenseTest : public LimitTest<kNorms, kBlocks, kWidth, kRowStep> {
         }
     }
 
-   private:
+   protected:
+    using Base::kTakesNothing;
+    using Base::limits_;
+    using Base::row_;
+
     static constexpr int kColumns = kWidth / 4; // of a lane
     static constexpr int kWordRows = 32 / kColumns;
     static constexpr int kWords = kRows / kWordRows;

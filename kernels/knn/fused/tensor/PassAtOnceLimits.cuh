@@ -38,12 +38,21 @@ __device__ __forceinline__ uint32_t greatestKeys(uint32_t a, uint32_t b) {
 template <int kItems>
 __device__ __forceinline__ uint32_t
 rankedKey(const uint32_t (&strips)[kItems], uint32_t rank) {
+    // The greatest of the least of some groups is no less than the key, of as
+    // many groups as the rank or more.
+    constexpr int kWordsOfGroups = 8;
+    static_assert(4 * 2 * kWordsOfGroups >= kStripsAtOnce / 2);
     uint32_t low = 0x7fff7fff;
     uint32_t high = 0;
 #pragma unroll
-    for (int i = 0; i < kItems; ++i) {
-        low = leastKeys(low, strips[i]);
-        high = greatestKeys(high, strips[i]);
+    for (int g = 0; g < kWordsOfGroups; ++g) {
+        uint32_t group = strips[g];
+#pragma unroll
+        for (int i = g + kWordsOfGroups; i < kItems; i += kWordsOfGroups) {
+            group = leastKeys(group, strips[i]);
+        }
+        low = leastKeys(low, group);
+        high = __vmaxu2(high, group); // what is no number is the greatest
     }
     uint32_t least = min(low & 0xffff, low >> 16);
     uint32_t most = max(high & 0xffff, high >> 16);
@@ -140,21 +149,18 @@ limitOf(const Params& params,
 }
 
 /// Bits 0, 8, 16 and 24 of the even keys, and those above of the odd ones,
-/// that are not above the limit.
+/// that are not above the limit, of lane 0 of four; of the next two bits
+/// further.
 __device__ __forceinline__ uint32_t
 wordOf(const uint32_t* keys, uint32_t limit) {
-    constexpr uint32_t kSigns = 0x80008000;
-    uint32_t signs = (limit - keys[0]) & kSigns;
-#pragma unroll
-    for (int i = 1; i < 4; ++i) {
-        signs = signs >> 1 | ((limit - keys[i]) & kSigns);
-    }
-    // Bits 12 to 15, and 28 to 31, in order.
-    constexpr uint32_t kSpread = 0x00204081;
-    constexpr uint32_t kPlaces = 0x01010101;
-    const uint32_t even = (signs >> 12 & 15) * kSpread & kPlaces;
-    const uint32_t odd = (signs >> 28) * kSpread & kPlaces;
-    return even | odd << 1;
+    // Signs are the highest bits of bytes 1 and 3.
+    const uint32_t first =
+            __byte_perm(limit - keys[0], limit - keys[1], 0x7351);
+    const uint32_t last = __byte_perm(limit - keys[2], limit - keys[3], 0x7351);
+    const uint32_t even = __byte_perm(first, last, 0x5410);
+    const uint32_t odd = __byte_perm(first, last, 0x7632);
+    const uint32_t both = (even >> 1 & 0x40404040) | (odd & 0x80808080);
+    return both >> (6 - 2 * (threadIdx.x % 4));
 }
 
 /// A unit's words of a lane's two rows: even lanes put the first together, odd
@@ -170,7 +176,7 @@ __device__ __forceinline__ void wordsOf(
         uint32_t own[2];
 #pragma unroll
         for (int r = 0; r < 2; ++r) {
-            own[r] = wordOf(&keys[r][4 * w], limits[r]) << 2 * (lane % 4);
+            own[r] = wordOf(&keys[r][4 * w], limits[r]);
         }
         uint32_t all = isOdd ? own[1] : own[0];
         all |= __shfl_xor_sync(kFullWarp, isOdd ? own[0] : own[1], 1);

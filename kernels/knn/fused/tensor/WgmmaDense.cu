@@ -1,5 +1,5 @@
 #include "kernels/knn/fused/tensor/DenseScan.h"
-#include "kernels/knn/fused/tensor/DenseTest.cuh"
+#include "kernels/knn/fused/tensor/OwnLists.cuh"
 #include "kernels/knn/fused/tensor/WgmmaLaunch.cuh"
 
 namespace faiss_bits {
@@ -15,12 +15,14 @@ void launchWgmmaDense(
             "slabs = %d, rowBytes = %d: no scan of many that pass",
             image.slabs,
             image.rowBytes);
-    if (isL2) {
-        wgmma::launchLong<FindPassingMany, false, true>(params, device, stream);
-    } else {
-        wgmma::launchLong<FindPassingMany, false, false>(
-                params, device, stream);
-    }
+    // With one chunk a tile's lists are its block's.
+    const bool isOwn = params.chunks == 1;
+    const auto launch = isL2
+            ? (isOwn ? wgmma::launchLong<FindPassingOwn, false, true>
+                     : wgmma::launchLong<FindPassingMany, false, true>)
+            : (isOwn ? wgmma::launchLong<FindPassingOwn, false, false>
+                     : wgmma::launchLong<FindPassingMany, false, false>);
+    launch(params, device, stream);
 }
 
 } // namespace faiss_bits
