@@ -297,9 +297,8 @@ struct DirectFinish {
     /// The results, of what was collected; what is no number is none.
     __device__ __forceinline__ void write(uint32_t count, uint32_t k) {
         if (count <= kMostCompared) {
-            // A place is the number of those before; where a list was probed
-            // twice, the same id is there twice. A warp has one: of few, which
-            // is what most searches have, they come in one turn.
+            // A place is the number of those before, which a warp counts; where
+            // a list was probed twice, the same id is there twice.
             for (uint32_t i = threadIdx.x / kWarpSize; i < count;
                  i += kThreads / kWarpSize) {
                 const uint32_t key = shared.keys[i];
