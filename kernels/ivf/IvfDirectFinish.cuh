@@ -70,21 +70,13 @@ struct DirectFinish {
     template <int kOfThread>
     __device__ __forceinline__ uint32_t begin(uint32_t (&least)[kOfThread]) {
         const IvfParams& search = params.search;
-        // Before it is known how many there are: what is behind the last is no
-        // key, and nobody looks at it.
-        loadLeast(threadIdx.x, uint32_t(search.stride / kListGroup), least);
         const uint32_t* columns =
                 search.columns + int64_t(row) * (search.nprobe + 1);
+        const uint32_t total = columns[search.nprobe] / kListGroup;
+        loadLeast(threadIdx.x, total, least);
         for (uint32_t p = threadIdx.x; p < search.nprobe; p += kThreads) {
             shared.first[p] = columns[p];
             shared.lists[p] = probedList(search, row, p);
-        }
-        const uint32_t total = columns[search.nprobe] / kListGroup;
-#pragma unroll
-        for (int i = 0; i < kOfThread; ++i) {
-            if (threadIdx.x + i * kThreads >= total) {
-                least[i] = kNanKey;
-            }
         }
         return total;
     }
