@@ -302,11 +302,9 @@ __global__ __launch_bounds__(kIvfBookThreads, 1) void ivfBookScanKernel(
         waitForPrevious();
     }
     allowNext();
-    beginBookCopy(search, book);
     const uint32_t row = blockIdx.y;
-    for (int c = threadIdx.x; c < search.d; c += kIvfBookThreads) {
-        query[c] = double(search.queries[int64_t(row) * search.d + c]);
-    }
+    const IvfQueryAhead<kIvfBookThreads> ahead(search, row);
+    beginBookCopy(search, book);
     if (params.centroids) {
         Lists::prefetch(
                 search.lists,
@@ -314,6 +312,7 @@ __global__ __launch_bounds__(kIvfBookThreads, 1) void ivfBookScanKernel(
                 gridDim.x * gridDim.y);
         waitForPrevious();
     }
+    ahead.write(query, search.d);
     Lists{storage, lists, params, row}.find();
     waitForAllCopies();
     __syncthreads();

@@ -17,6 +17,7 @@
 
 #include "kernels/common/DependentLaunch.h"
 #include "kernels/common/DynamicShared.h"
+#include "kernels/common/LaunchesTogether.h"
 #include "kernels/ivf/IvfDirectLists.cuh"
 #include "kernels/ivf/IvfDirectSums.cuh"
 #include "kernels/ivf/IvfFloorBound.h"
@@ -296,10 +297,7 @@ __global__ __launch_bounds__(
         waitForPrevious();
     }
     allowNext();
-    const float* from = search.queries + int64_t(row) * search.d;
-    for (int c = threadIdx.x; c < search.d; c += kIvfDirectThreads) {
-        query[c] = from[c];
-    }
+    const IvfQueryAhead<kIvfDirectThreads> ahead(search, row);
     writeIvfSteps(search, starts, steps);
     if (params.centroids) {
         IvfDirectLists::prefetch(
@@ -308,6 +306,7 @@ __global__ __launch_bounds__(
                 gridDim.x * gridDim.y);
         waitForPrevious();
     }
+    ahead.write(query, search.d);
     if (blockIdx.x == 0 && blockIdx.y == 0) {
         writeScalarSteps(search); // for the finish
     }
@@ -342,7 +341,7 @@ void launchIvfCodeFloors(
     const int64_t ofAll = params.search.stride / (kIvfGroup * Scan::kWarps);
     const uint32_t ofRow = std::clamp<uint32_t>(
             most / rows, 1, uint32_t(std::max<int64_t>(ofAll, 1)));
-    launchAfterPrevious(
+    launchTogether(
             kernel,
             dim3(ofRow, rows),
             kIvfDirectThreads,

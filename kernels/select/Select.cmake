@@ -160,6 +160,7 @@ endforeach()
 add_library(bits_select OBJECT
   common/ContextId.cpp
   common/DependentLaunch.cpp
+  common/LaunchesTogether.cpp
   common/DeviceTraits.cpp
   common/DynamicShared.cpp
   select/bits/BitsSelect.cpp
