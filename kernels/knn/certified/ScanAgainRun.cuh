@@ -1,0 +1,160 @@
+/// What ScanAgain does turn by turn, and of a turn step by step. Included by
+/// ScanAgain.cuh.
+#pragma once
+
+#include "kernels/knn/certified/ScanAgain.cuh"
+
+namespace faiss_bits {
+
+template <Metric kMetric, class Begin>
+__device__ __forceinline__ void ScanAgain<kMetric, Begin>::run() {
+    const auto grid = cooperative_groups::this_grid();
+    const CertifiedParams& search = params.search;
+    if (params.mayBeAlike) {
+        // All have asked whether there are flags: these change now, and a
+        // block that finds none leaves the others waiting for it.
+        grid.sync();
+        sortAlike();
+        grid.sync();
+    }
+    uint32_t next = 0;
+    for (bool isFirst = true;; isFirst = false) {
+        uint32_t used = takeRows(next);
+        if (used == 0) {
+            return;
+        }
+        if (isFirst && wantsGroups(used) && mayBeEqual()) {
+            clearGroups();
+            grid.sync();
+            makeGroups();
+            grid.sync();
+            const uint32_t found = __ldcg(params.groups.count);
+            numGroups = found <= params.groups.most ? found : 0;
+        }
+        if (numGroups > 0 && used > params.groups.room / numGroups) {
+            used = params.groups.room / numGroups;
+            next = shared.rows[used];
+        }
+        for (uint32_t s = threadIdx.x; s < used; s += kThreads) {
+            shared.counts[s] = 0;
+        }
+        if (blockIdx.x == 0) {
+            for (uint32_t s = threadIdx.x; s < used; s += kThreads) {
+                params.counts[s] = 0;
+                params.limits[s] = rankedLimit(shared.rows[s]);
+            }
+            if (threadIdx.x == 0 && search.numRepeated) {
+                atomicAdd(search.numRepeated, used);
+            }
+        }
+        grid.sync();
+        // Whether limits are such that one step does.
+        bool isKnown = numGroups > 0;
+        if (isKnown) {
+            findGroupKeys(used);
+            grid.sync();
+            findGroupLimits(used);
+            grid.sync();
+        }
+        const uint32_t chunks = params.order.chunks;
+        const int64_t room = params.capacity - params.keep;
+        // Chunks of which all vectors have room; more may overflow.
+        const uint32_t most = uint32_t(max(room / kChunk, int64_t(1)));
+        const uint32_t growth = uint32_t(
+                min(max(room / 2 / params.keep, int64_t(1)), kMostGrowth));
+        const uint32_t firstStep = min(firstChunks(growth), most);
+        uint32_t step = isKnown ? chunks : firstStep;
+        if (!isKnown) {
+            bool areLimited = false;
+            if (params.areRanked) {
+                readLimits(used);
+                areLimited = hasLimits(used);
+            }
+            areNear = arePairsNear(used);
+            numRough = areLimited ? 0 : roughChunks(used);
+            step = areLimited || numRough > 0 ? most : firstStep;
+        }
+        uint32_t widest = chunks; // of a step
+        for (uint32_t done = 0; done < chunks;) {
+            step = min(step, (numRough > 0 ? numRough : chunks) - done);
+            Begin::wait();
+            readLimits(used);
+            scanStep(done, step, used);
+            grid.sync();
+            if (isKnown && isAmiss(used)) {
+                grid.sync();
+                forgetStep(used);
+                forgetCuts(used);
+                grid.sync();
+                isKnown = false;
+                step = firstStep;
+                continue;
+            }
+            if (step > most && !isKnown && isOverfull(used)) {
+                grid.sync();
+                forgetStep(used);
+                grid.sync();
+                step = widest = max(most, step / kShrink);
+                continue;
+            }
+            if (used > gridDim.x) {
+                keepShort(used, isKnown);
+            }
+            for (uint32_t s = blockIdx.x; s < used; s += gridDim.x) {
+                keepNearest(s, isKnown);
+            }
+            grid.sync();
+            done += step;
+            widest = min(2 * widest, chunks);
+            step = uint32_t(
+                    min(max(int64_t(most), int64_t(done) * growth),
+                        int64_t(widest)));
+            if (done == numRough) {
+                forgetRough(used);
+                grid.sync();
+                // Of bounds that are alike all may pass.
+                step = most;
+                numRough = done = 0;
+            }
+        }
+        if (params.keep > kSharedSort) {
+            finishTogether(used);
+        } else {
+            used > gridDim.x ? finishShort<kWarpSize>(used)
+                             : finishShort<kThreads>(used);
+            for (uint32_t s = blockIdx.x; s < used; s += gridDim.x) {
+                finish(s);
+            }
+        }
+        grid.sync(); // the lists are free again
+    }
+}
+
+/// The next flagged rows from `next` on, at most as many as there are
+/// slots, to shared.rows; the same in every block, which asks by itself.
+template <Metric kMetric, class Begin>
+__device__ __forceinline__ uint32_t
+ScanAgain<kMetric, Begin>::takeRows(uint32_t& next) {
+    const uint32_t most = min(params.slots, uint32_t(kMaxScanSlots));
+    __syncthreads();
+    return Flagged{shared.flagged, params.search.flags, params.search.rows}
+            .take(next, most, shared.rows);
+}
+
+/// Of the first step. Where vectors are few and terms dear, as many as then
+/// pass the limit that they set, and so many that one step more does.
+template <Metric kMetric, class Begin>
+__device__ __forceinline__ uint32_t
+ScanAgain<kMetric, Begin>::firstChunks(uint32_t growth) const {
+    const int64_t n = params.search.n;
+    int64_t first = kFirstVectors + kFirstPerPlace * params.keep;
+    if (!kIsOfProducts<kMetric>) {
+        const int64_t balanced =
+                max(int64_t(sqrtf(float(n) * float(params.keep))),
+                    n / (growth + 1) + kChunk);
+        first = min(first, balanced);
+    }
+    return uint32_t(max(first / kChunk, int64_t(1)));
+}
+
+} // namespace faiss_bits
