@@ -15,6 +15,9 @@ namespace {
 constexpr idx_t kLeastWarpLists = 1024;
 /// Bytes of vectors that stay in L2 while lists are finished.
 constexpr double kMostCachedBytes = 0x1p25;
+/// Of bits that one kernel writes and one reads: some may leave L2, as more
+/// queries are fewer launches.
+constexpr double kMostBytesAtOnce = 0x1p26;
 /// Components of what passes, of a query: of fewer a copy of the vectors, and a
 /// kernel more, cost as much as they save.
 constexpr double kLeastScored = 1000;
@@ -87,11 +90,12 @@ bool passesToBits(const FusedPlan& plan, const FlatKnnProblem& p) {
             (plan.atOnce ||
              passingVectors(plan, p) * kMostBitsShare >=
                      double(p.numVectors)) &&
-            plan.tileQueries <= mostQueriesOfBits(p);
+            plan.tileQueries <= mostQueriesOfBits(p, plan.atOnce);
 }
 
-idx_t mostQueriesOfBits(const FlatKnnProblem& p) {
-    return idx_t(kMostCachedBytes) / idx_t(wordsOf(p) * sizeof(uint32_t));
+idx_t mostQueriesOfBits(const FlatKnnProblem& p, bool atOnce) {
+    return idx_t(atOnce ? kMostBytesAtOnce : kMostCachedBytes) /
+            idx_t(wordsOf(p) * sizeof(uint32_t));
 }
 
 bool finishesBySlots(const FusedPlan& plan, const FlatKnnProblem& p) {

@@ -26,8 +26,8 @@ bool passesToBits(const FusedPlan& plan, const FlatKnnProblem& problem);
 /// (tensor/ByteScan.h): as of uniform data. The device decides.
 bool expectsBytes(const FusedPlan& plan, const FlatKnnProblem& problem);
 
-/// Queries whose bits stay in L2.
-idx_t mostQueriesOfBits(const FlatKnnProblem& problem);
+/// Queries whose bits stay in L2; for most of them, where all is at once.
+idx_t mostQueriesOfBits(const FlatKnnProblem& problem, bool atOnce);
 
 /// Whether lists have the scan's products, which say which of what passed are
 /// to have canonical distances (NearLists.h): where a read of what passes takes

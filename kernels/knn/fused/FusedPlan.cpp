@@ -316,7 +316,7 @@ std::optional<FusedPlan> planAtOnce(const FlatKnnProblem& p, size_t maxBytes) {
     const auto found = fitQueries(
             plan,
             p,
-            std::min(4 * kMostStripQueries, mostQueriesOfBits(p)),
+            std::min(4 * kMostStripQueries, mostQueriesOfBits(p, true)),
             maxBytes,
             [](FusedPlan&) { return true; });
     return found && passesToBits(*found, p) ? found : std::nullopt;
