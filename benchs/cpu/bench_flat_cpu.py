@@ -6,7 +6,7 @@
 
 Every method lives in a process of its library (bench_worker.py). The methods
 of a cell take turns, round by round, so that what else the machine does hits
-all of them; the medians of the rounds are the rows. benchs/README.md says more.
+all of them; the medians of the rounds are the rows. benchs/cpu/README.md says more.
 """
 
 import platform

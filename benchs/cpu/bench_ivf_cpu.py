@@ -9,7 +9,7 @@ SIFT (99,000 descriptors of 128 dimensions, of which FAISS makes the lists); the
 queries are the 1,000 that came with them and, for larger batches, stored
 vectors with a little noise. Every method has a process of its own, and they
 take turns; no two calls in a row have the same queries. Rows have the median of
-the rounds and the least of all calls. benchs/README.md says more.
+the rounds and the least of all calls. benchs/cpu/README.md says more.
 """
 
 import argparse

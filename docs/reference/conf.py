@@ -17,7 +17,7 @@ import tree_links  # noqa: E402
 project = "faiss_bits"
 html_title = "faiss_bits"
 root_doc = "docs/reference/index"
-include_patterns = ["*.md", "docs/**.md", "benchs/README.md", "benchs/results/README.md", "research/README.md"]
+include_patterns = ["*.md", "docs/**.md", "benchs/README.md", "benchs/cpu/README.md", "benchs/results/README.md", "research/README.md"]
 exclude_patterns = ["build*", "out", "dist", ".*"]  # not searched at all
 extensions = ["breathe", "myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
 

@@ -12,8 +12,20 @@ namespace faiss_bits {
 
 namespace {
 
-/// FAISS's functions; set once, before the first handle is made.
+/// FAISS's functions, and those by which products call them; set once, before
+/// the first handle is made.
 CublasLtCalls loaded;
+CublasLtCalls called;
+
+/// A function of FAISS's that loads kernels when it first needs them, which a
+/// capture on another stream would forbid.
+template <auto kCall, class Result, class... Args>
+void callRelaxed(Result (*&call)(Args...)) {
+    call = [](Args... args) {
+        const dropin::RelaxedCapture relaxed;
+        return (loaded.*kCall)(args...);
+    };
+}
 
 /// What is wrong with it, or an empty string.
 std::string load(const dropin::Original& original) {
@@ -26,6 +38,10 @@ std::string load(const dropin::Original& original) {
                "need (no " +
                 missing + ")";
     }
+    called = loaded;
+    callRelaxed<&CublasLtCalls::create>(called.create);
+    callRelaxed<&CublasLtCalls::heuristic>(called.heuristic);
+    callRelaxed<&CublasLtCalls::matmul>(called.matmul);
     return loaded.version() >= kLeastCublasLtVersion
             ? ""
             : "FAISS's cuBLASLt is older than CUDA 12";
@@ -35,7 +51,7 @@ std::string load(const dropin::Original& original) {
 
 /// Products have a handle of cublasLtOf, so it was asked before.
 const CublasLtCalls& cublasLtCalls() {
-    return loaded;
+    return called;
 }
 
 namespace dropin {
@@ -53,8 +69,7 @@ cublasHandle_t cublasLtOf(const Original& original) {
     }
     cublasLtHandle_t& handle = handles[device];
     if (!handle) {
-        const RelaxedCapture relaxed;
-        BITS_CUBLAS_CHECK(loaded.create(&handle));
+        BITS_CUBLAS_CHECK(called.create(&handle));
     }
     return reinterpret_cast<cublasHandle_t>(handle);
 }

@@ -142,6 +142,7 @@ detail::IvfIndex GpuIndexBitsIVFFlat::ivfIndex_() const {
             *this, *resources_, minPagedSize_, ivfConfig_.indicesOptions);
     if (is_trained && index_) {
         index.base = baseIndex_.get();
+        index.owner = baseIndex_;
         index.lists = detail::floatListsOf(*index_, ivfConfig_.indicesOptions);
         index.lists.numVectors = ntotal;
     }
@@ -253,6 +254,11 @@ void GpuIndexBitsIVFFlat::reconstruct_batch(
         const idx_t* keys,
         float* out) const {
     detail::reconstructBatchIvf(ivfIndex_(), n, keys, out);
+}
+
+void GpuIndexBitsIVFFlat::reset() {
+    detail::countListLoss();
+    faiss::gpu::GpuIndexIVFFlat::reset();
 }
 
 size_t GpuIndexBitsIVFFlat::remove_ids(const faiss::IDSelector& sel) {

@@ -221,6 +221,9 @@ class GpuIndexBitsIVFFlat : public faiss::gpu::GpuIndexIVFFlat {
     void reconstruct_batch(idx_t n, const idx_t* keys, float* out)
             const override;
 
+    /// Lets go of all vectors. What was trained stays.
+    void reset() override;
+
     /// Removes the vectors whose ids are selected, and returns how many. Any
     /// selector, as in a search. In each list the first places that become free
     /// go to the last vectors that stay, as in FAISS on the CPU; with

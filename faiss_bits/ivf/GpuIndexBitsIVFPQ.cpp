@@ -232,6 +232,7 @@ detail::IvfIndex GpuIndexBitsIVFPQ::ivfIndex_() const {
             *this, *resources_, minPagedSize_, ivfpqConfig_.indicesOptions);
     if (is_trained && index_) {
         index.base = baseIndex_.get();
+        index.owner = baseIndex_;
         index.lists = detail::productListsOf(
                 *index_, ivfpqConfig_.indicesOptions, bitsPerCode_);
         index.lists.numVectors = ntotal;
@@ -341,6 +342,11 @@ void GpuIndexBitsIVFPQ::reconstruct_batch(
         const idx_t* keys,
         float* out) const {
     detail::reconstructBatchIvf(ivfIndex_(), n, keys, out);
+}
+
+void GpuIndexBitsIVFPQ::reset() {
+    detail::countListLoss();
+    faiss::gpu::GpuIndexIVFPQ::reset();
 }
 
 size_t GpuIndexBitsIVFPQ::remove_ids(const faiss::IDSelector& sel) {

@@ -180,6 +180,7 @@ detail::IvfIndex GpuIndexBitsIVFScalarQuantizer::ivfIndex_() const {
             *this, *resources_, minPagedSize_, ivfSQConfig_.indicesOptions);
     if (is_trained && index_) {
         index.base = baseIndex_.get();
+        index.owner = baseIndex_;
         index.lists =
                 detail::scalarListsOf(*index_, ivfSQConfig_.indicesOptions);
         index.lists.numVectors = ntotal;
@@ -295,6 +296,11 @@ void GpuIndexBitsIVFScalarQuantizer::reconstruct_batch(
         const idx_t* keys,
         float* out) const {
     detail::reconstructBatchIvf(ivfIndex_(), n, keys, out);
+}
+
+void GpuIndexBitsIVFScalarQuantizer::reset() {
+    detail::countListLoss();
+    faiss::gpu::GpuIndexIVFScalarQuantizer::reset();
 }
 
 size_t GpuIndexBitsIVFScalarQuantizer::remove_ids(

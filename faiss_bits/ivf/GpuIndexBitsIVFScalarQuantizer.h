@@ -198,6 +198,9 @@ class GpuIndexBitsIVFScalarQuantizer
     void reconstruct_batch(idx_t n, const idx_t* keys, float* out)
             const override;
 
+    /// Lets go of all vectors. What was trained stays.
+    void reset() override;
+
     /// Removes the vectors whose ids are selected, and returns how many: as
     /// GpuIndexBitsIVFFlat.
     size_t remove_ids(const faiss::IDSelector& sel) override;

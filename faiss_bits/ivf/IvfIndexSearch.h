@@ -1,5 +1,7 @@
 #pragma once
 
+#include <memory>
+
 #include <faiss/Index.h>
 #include <faiss/gpu/GpuIndicesOptions.h>
 
@@ -35,6 +37,8 @@ struct IvfIndex {
     const faiss::Index* quantizer = nullptr;
 
     const faiss::gpu::IVFBase* base = nullptr; ///< nullptr: not trained
+    /// Tells it from another one that later lies where it lay.
+    std::weak_ptr<const faiss::gpu::IVFBase> owner;
     faiss::gpu::IndicesOptions indices = faiss::gpu::INDICES_64_BIT;
     IvfLists lists; ///< of `base`
 };

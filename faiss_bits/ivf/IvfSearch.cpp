@@ -2,12 +2,15 @@
 
 #include <algorithm>
 #include <climits>
+#include <cstdint>
+#include <memory>
 #include <typeinfo>
 
 #include <faiss/IndexIVF.h>
 #include <faiss/impl/FaissAssert.h>
 
 #include "faiss_bits/common/GpuStaging.h"
+#include "faiss_bits/common/LastPlans.h"
 #include "faiss_bits/flat/SearchParametersBitsFlat.h"
 #include "faiss_bits/ivf/IvfLimits.h"
 #include "faiss_bits/ivf/ListStorage.h"
@@ -52,6 +55,37 @@ void requireParams(const faiss::SearchParameters* params) {
     }
 }
 
+/// mostVectorsOf(), or what that was for the same lists. Their lengths lie in as
+/// many places of the host's memory, and to read those of 1,024 that nobody has
+/// read for a while takes some 15 us, in front of a search's first kernel.
+idx_t mostVectorsNow(const IvfIndex& index, idx_t nprobe) {
+    struct Lists {
+        std::weak_ptr<const faiss::gpu::IVFBase> owner;
+        idx_t ntotal;
+        uint64_t losses;
+        idx_t longest;
+        idx_t nprobe;
+    };
+    const auto areAlike = [](const Lists& a, const Lists& b) {
+        return !a.owner.owner_before(b.owner) &&
+                !b.owner.owner_before(a.owner) && a.ntotal == b.ntotal &&
+                a.losses == b.losses && a.longest == b.longest &&
+                a.nprobe == b.nprobe;
+    };
+    static thread_local LastPlans<Lists, idx_t> known;
+    return known.get(
+            {index.owner,
+             index.ntotal,
+             numListLosses(),
+             longestOf(*index.base),
+             nprobe},
+            0,
+            areAlike,
+            [&](const Lists&, size_t) {
+                return mostVectorsOf(*index.base, nprobe, true);
+            });
+}
+
 /// A search of either kind.
 IvfSearch anySearchOf(
         const IvfIndex& index,
@@ -89,8 +123,9 @@ IvfSearch anySearchOf(
                     kUneven * double(index.ntotal) &&
             double(longest) * double(search.nprobe) * double(n) >
                     double(kFewVectors);
-    search.mostVectors = mostVectorsOf(
-            *index.base, search.nprobe, n >= kManyQueries || areUneven);
+    search.mostVectors = n >= kManyQueries || areUneven
+            ? mostVectorsNow(index, search.nprobe)
+            : mostVectorsOf(*index.base, search.nprobe, false);
     return search;
 }
 

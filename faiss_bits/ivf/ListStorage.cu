@@ -1,6 +1,7 @@
 #include "faiss_bits/ivf/ListStorage.h"
 
 #include <algorithm>
+#include <atomic>
 #include <functional>
 #include <numeric>
 #include <type_traits>
@@ -28,6 +29,8 @@ namespace {
 
 /// Vectors of a list, up to which lengths of lists are counted.
 constexpr idx_t kMostCounted = idx_t(1) << 16;
+
+std::atomic<uint64_t> listLosses = 0;
 
 /// Members of IVFBase that a class derived from it may name, read where they
 /// are: whatever FAISS does to its lists is served.
@@ -246,6 +249,14 @@ idx_t mostVectorsOf(const IVFBase& index, idx_t nprobe, bool exact) {
     return sum;
 }
 
+uint64_t numListLosses() {
+    return listLosses.load(std::memory_order_acquire);
+}
+
+void countListLoss() {
+    listLosses.fetch_add(1, std::memory_order_acq_rel);
+}
+
 std::vector<idx_t> lengthsOf(const IVFBase& index) {
     std::vector<idx_t> lengths(size_t(index.getNumLists()));
     for (size_t l = 0; l < lengths.size(); ++l) {
@@ -270,6 +281,7 @@ void shrinkLists(
         const std::vector<idx_t>& lengths,
         std::vector<std::vector<idx_t>> hostIds,
         cudaStream_t stream) {
+    countListLoss();
     auto& onDevice = index.*Peek::lengths();
     using Length = std::remove_pointer_t<decltype(onDevice.data())>;
     const std::vector<Length> narrow(lengths.begin(), lengths.end());

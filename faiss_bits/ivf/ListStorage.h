@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <vector>
 
 #include <cuda_runtime_api.h>
@@ -50,6 +51,12 @@ void copyProductLists(
 /// No `nprobe` lists have more vectors together. `exact`: as few as that can
 /// be, at the cost of looking at every list on the host.
 idx_t mostVectorsOf(const faiss::gpu::IVFBase& index, idx_t nprobe, bool exact);
+
+/// How often lists of any index of ours have lost vectors. As long as that, a
+/// base and its index's ntotal are the same, lists have the same lengths: FAISS
+/// itself only adds to them, with another ntotal, or makes another base.
+uint64_t numListLosses();
+void countListLoss();
 
 /// Vectors of each list.
 std::vector<idx_t> lengthsOf(const faiss::gpu::IVFBase& index);

@@ -92,11 +92,13 @@ void DeviceCopies::fetch(
         const void* source,
         const StreamMark& ready,
         cudaStream_t helper,
-        size_t bytes) {
+        size_t bytes,
+        std::optional<bool> canUseSource) {
     Path& path = path_(to, from);
     if (path.direct) {
         ready.holdUpUnlessDone(targetStream);
-        if (canCopyByKernel(target, source, bytes) && canUse(source)) {
+        if (canCopyByKernel(target, source, bytes) &&
+            (canUseSource ? *canUseSource : canUse(source))) {
             copyByKernel(target, source, bytes, targetStream);
         } else {
             copyStraight_(path, target, targetStream, source, bytes);

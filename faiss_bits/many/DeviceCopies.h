@@ -2,6 +2,7 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "faiss_bits/common/Waiting.h"
@@ -42,6 +43,8 @@ class DeviceCopies {
     /// stream of `ready` by now.
     ///
     /// helper  a stream of the source's device, for copies through the host
+    /// canUseSource  what canUse(source) says on the target's device, where that
+    ///         is known
     void fetch(
             int to,
             void* target,
@@ -50,7 +53,8 @@ class DeviceCopies {
             const void* source,
             const StreamMark& ready,
             cudaStream_t helper,
-            size_t bytes);
+            size_t bytes,
+            std::optional<bool> canUseSource = std::nullopt);
 
     /// Copies as soon as sourceStream comes to it, whatever is on the target's
     /// own stream: nobody uses `target` before `done`, which becomes the end of

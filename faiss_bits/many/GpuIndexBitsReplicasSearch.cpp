@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include <faiss/IndexIVF.h>
@@ -12,6 +13,7 @@
 #include "faiss_bits/many/ManyCalls.h"
 #include "faiss_bits/many/ManyRange.h"
 #include "faiss_bits/many/PartFilters.h"
+#include "faiss_bits/many/PeerAccess.h"
 #include "faiss_bits/many/SlicedSearch.h"
 
 namespace faiss_bits::gpu {
@@ -58,6 +60,17 @@ double secondsPerQuery(
             double(k) * kListsResult;
 }
 
+/// By the thread of the group; the current device is the group's.
+detail::GroupReach reachOf(
+        const PartSet& set,
+        int group,
+        const float* x,
+        const float* distances,
+        const idx_t* labels) {
+    const int part = set.devices.groups()[group].lanes[0];
+    return {detail::canUse(x), set.canWriteHome(part, {distances, labels})};
+}
+
 } // namespace
 
 GpuIndexBitsReplicas::PartParameters_ GpuIndexBitsReplicas::parametersOf_(
@@ -85,10 +98,26 @@ void GpuIndexBitsReplicas::searchParts_(
         idx_t* labels,
         const PartParameters_& parameters,
         bool isFiltered) const {
+    const CallArray queries(home, "x", x, sizeof(float) * d);
+    const size_t groups = parts_().devices.groups().size();
+    std::vector<detail::GroupReach> reach;
+    std::optional<detail::ManyDevices::Early> early;
+    // The other threads ask the driver what they can use while this one finds
+    // out who searches what. Of a few queries they search none.
+    if (!queries.onHost && groups > 1 &&
+        n >= idx_t(groups) * detail::GroupSpeeds::kLeastRows) {
+        reach.resize(groups);
+        early.emplace(parts_().devices, [&](int group) {
+            reach[group] = reachOf(parts_(), group, x, distances, labels);
+        });
+    }
     const detail::CallArrays arrays = {
-            CallArray(home, "x", x, sizeof(float) * d),
+            queries,
             CallArray(home, "distances", distances, sizeof(float) * k),
             CallArray(home, "labels", labels, sizeof(idx_t) * k)};
+    if (early && !arrays.areOnDevice()) {
+        early.reset();
+    }
     detail::SlicedSearch search(
             parts_(),
             home,
@@ -99,7 +128,7 @@ void GpuIndexBitsReplicas::searchParts_(
             arrays,
             parameters,
             isFiltered);
-    search.run();
+    search.run(early ? &*early : nullptr, reach);
 }
 
 void GpuIndexBitsReplicas::rangeSearchParts_(

@@ -29,15 +29,31 @@ bool isDoneSoon(const Worker& worker) {
     return false;
 }
 
+/// Throws `stopped`, or else the first of the errors, if there is one.
+void throwFirst(
+        const std::exception_ptr& stopped,
+        const std::vector<std::exception_ptr>& errors) {
+    if (stopped) {
+        std::rethrow_exception(stopped);
+    }
+    for (const std::exception_ptr& error : errors) {
+        if (error) {
+            std::rethrow_exception(error);
+        }
+    }
+}
+
 } // namespace
 
-CurrentDevice::CurrentDevice(int device) {
+CurrentDevice::CurrentDevice(int device) : device_(device) {
     BITS_CUDA_CHECK(cudaGetDevice(&before_));
-    BITS_CUDA_CHECK(cudaSetDevice(device));
+    if (before_ != device_) {
+        BITS_CUDA_CHECK(cudaSetDevice(device_));
+    }
 }
 
 CurrentDevice::~CurrentDevice() {
-    if (cudaSetDevice(before_) != cudaSuccess) {
+    if (before_ != device_ && cudaSetDevice(before_) != cudaSuccess) {
         (void)cudaGetLastError();
     }
 }
@@ -141,9 +157,15 @@ void ManyDevices::onLanes(
         workers_[task - 1]->start([&run, task] { run(task); });
     }
     run(0);
+    throwFirst(waitForWorkers_(tasks.size() - 1, mayStop), errors);
+}
+
+std::exception_ptr ManyDevices::waitForWorkers_(
+        size_t count,
+        const std::function<void()>& mayStop) const {
     std::exception_ptr stopped;
-    for (size_t task = 1; task < tasks.size(); ++task) {
-        Worker& other = *workers_[task - 1]; // what runs there is this call's
+    for (size_t i = 0; i < count; ++i) {
+        Worker& other = *workers_[i]; // what runs there is this call's
         bool isDone = isDoneSoon(other);
         while (!isDone) {
             isDone = other.waitFor(std::chrono::milliseconds(20));
@@ -156,14 +178,56 @@ void ManyDevices::onLanes(
             }
         }
     }
-    if (stopped) {
-        std::rethrow_exception(stopped);
+    return stopped;
+}
+
+ManyDevices::Early::Early(
+        const ManyDevices& devices,
+        std::function<void(int group)> prepare)
+        : devices_(devices),
+          prepare_(std::move(prepare)),
+          errors_(devices.groups_.size()) {
+    for (int group = 1; group < int(errors_.size()); ++group) {
+        devices_.workers_[group - 1]->start([this, group] { work_(group); });
     }
-    for (const std::exception_ptr& error : errors) {
-        if (error) {
-            std::rethrow_exception(error);
+}
+
+void ManyDevices::Early::work_(int group) {
+    try {
+        // It stays the thread's, whose jobs are all of this device.
+        BITS_CUDA_CHECK(cudaSetDevice(devices_.groups_[group].device));
+        prepare_(group);
+        State state = State::Waits;
+        while ((state = state_.load(std::memory_order_acquire)) ==
+               State::Waits) {
+            std::this_thread::yield();
         }
+        if (state == State::Runs) {
+            (*f_)(group);
+        }
+    } catch (...) {
+        errors_[group] = std::current_exception();
     }
+}
+
+ManyDevices::Early::~Early() {
+    if (state_.load(std::memory_order_relaxed) == State::Waits) {
+        state_.store(State::Ends, std::memory_order_release);
+        (void)devices_.waitForWorkers_(errors_.size() - 1, nullptr);
+    }
+}
+
+void ManyDevices::Early::run(
+        const std::function<void(int group)>& f,
+        const std::function<void()>& mayStop) {
+    f_ = &f;
+    state_.store(State::Runs, std::memory_order_release);
+    try {
+        f(0);
+    } catch (...) {
+        errors_[0] = std::current_exception();
+    }
+    throwFirst(devices_.waitForWorkers_(errors_.size() - 1, mayStop), errors_);
 }
 
 void ManyDevices::onEach(const std::function<void(int part)>& f) const {

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <atomic>
+#include <exception>
 #include <functional>
 #include <memory>
 #include <string>
@@ -23,6 +25,7 @@ class CurrentDevice {
     CurrentDevice& operator=(const CurrentDevice&) = delete;
 
    private:
+    int device_;
     int before_ = 0;
 };
 
@@ -89,6 +92,37 @@ class ManyDevices {
             const std::function<void(int group, int lane)>& f,
             const std::function<void()>& mayStop = nullptr) const;
 
+    /// The threads of all groups but the first, at work before it is known what
+    /// each has to do: a call has things to find out meanwhile. They are this
+    /// object's until it ends.
+    class Early {
+       public:
+        /// Each calls prepare(group), with its device as the current one, and
+        /// then waits without sleep.
+        Early(const ManyDevices& devices,
+              std::function<void(int group)> prepare);
+        /// Without run() nothing else is done.
+        ~Early();
+        Early(const Early&) = delete;
+        Early& operator=(const Early&) = delete;
+
+        /// onGroups(), once. Where a group's prepare() has thrown f(group) is
+        /// not called.
+        void run(
+                const std::function<void(int group)>& f,
+                const std::function<void()>& mayStop);
+
+       private:
+        enum class State { Waits, Runs, Ends };
+        void work_(int group);
+
+        const ManyDevices& devices_;
+        const std::function<void(int group)> prepare_;
+        const std::function<void(int group)>* f_ = nullptr;
+        std::atomic<State> state_ = State::Waits;
+        std::vector<std::exception_ptr> errors_; // of each group
+    };
+
     /// onPart for every part, by the threads of their groups.
     void onEach(const std::function<void(int part)>& f) const;
 
@@ -96,6 +130,12 @@ class ManyDevices {
     void waitForAll() const;
 
    private:
+    /// Waits until the first so many workers are done. What mayStop threw, or
+    /// null.
+    std::exception_ptr waitForWorkers_(
+            size_t count,
+            const std::function<void()>& mayStop) const;
+
     DeviceList list_;
     std::string kind_;
     std::vector<PartGroup> groups_;

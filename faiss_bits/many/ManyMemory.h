@@ -19,6 +19,9 @@ class MemoryStack {
     MemoryStack(const MemoryStack&) = delete;
     MemoryStack& operator=(const MemoryStack&) = delete;
     ~MemoryStack() {
+        letGo();
+    }
+    void letGo() {
         while (!taken_.empty()) {
             taken_.pop_back();
         }

@@ -43,6 +43,25 @@ bool canGroupsWriteHome(const PartSet& set) {
     return true;
 }
 
+/// Where kernels write results home, those of all other devices go through the
+/// first one's link, each behind the search of its queries. So these end one
+/// after the other, each when the link has done with the one before: seconds of
+/// that, as secondsPerRow counts them.
+double secondsOfTurn(
+        const PartSet& set,
+        idx_t rows,
+        const CallArrays& arrays) {
+    // Four H200s, k = 100: 4e11 bytes a second, and queries take two thirds of
+    // what secondsPerRow says.
+    constexpr double kSpeed = 4e11 / 1.5;
+    if (!arrays.areOnDevice() || !canGroupsWriteHome(set)) {
+        return 0;
+    }
+    return double(rows) *
+            double(deviceBytes(arrays.distances) + deviceBytes(arrays.labels)) /
+            kSpeed;
+}
+
 } // namespace
 
 CallArray::CallArray(
@@ -84,6 +103,23 @@ double secondsOfCopies(
     return (comeAlone ? kTimeOfLists : kTime) +
             double(rows) * double(rowBytes) *
             std::max(1 / kSpeed, others / kSpeedOfAll);
+}
+
+std::vector<idx_t> lateRowsOf(
+        size_t groups,
+        idx_t rows,
+        double late,
+        double turn) {
+    constexpr double kMostShare = 1.0 / 16;
+    const double turns = groups > 2 ? double(groups - 2) : 0;
+    if (turns * turn > kMostShare * double(rows)) {
+        turn = kMostShare * double(rows) / turns;
+    }
+    std::vector<idx_t> all(groups);
+    for (size_t group = 1; group < groups; ++group) {
+        all[group] = idx_t(late + double(groups - 1 - group) * turn);
+    }
+    return all;
 }
 
 int piecesHome(idx_t rows, const CallArrays& arrays) {
@@ -197,13 +233,15 @@ std::vector<idx_t> replicaSlices(
     // In pieces only the last copy is waited for. That is less than a tile of
     // queries costs the first device.
     const bool areEven = mayCut && piecesHome(rows, arrays) > 1;
-    idx_t late = 0;
+    double late = 0;
+    double turn = 0;
     if (!areEven && rows >= kLeastRows && secondsPerRow > 0) {
         const double seconds = secondsOfCopies(set, rows, arrays);
-        late = idx_t(std::min(seconds / secondsPerRow, double(rows)));
+        late = std::min(seconds / secondsPerRow, double(rows));
+        turn = secondsOfTurn(set, rows, arrays) / secondsPerRow;
     }
-    std::vector<idx_t> lateRows(parts.size(), late);
-    lateRows[0] = 0;
+    const std::vector<idx_t> lateRows =
+            lateRowsOf(parts.size(), rows, late, turn);
     if (rows < kLeastRows) {
         return groupSlices(n, parts, lateRows, speeds);
     }

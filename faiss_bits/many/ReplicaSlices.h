@@ -41,6 +41,16 @@ double secondsOfCopies(
         idx_t rows,
         const CallArrays& arrays);
 
+/// Queries that each of so many groups is late by, of `rows` a group. All but
+/// the first are by `late`, and they end one after the other, each a turn of so
+/// many queries before the next one, if that takes none of them more than a
+/// sixteenth of its own; else in shorter turns.
+std::vector<idx_t> lateRowsOf(
+        size_t groups,
+        idx_t rows,
+        double late,
+        double turn);
+
 /// Pieces of another device's slice, so that results of one go home while the
 /// next one is searched.
 int piecesHome(idx_t rows, const CallArrays& arrays);

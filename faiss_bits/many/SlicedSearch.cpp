@@ -50,7 +50,10 @@ SlicedSearch::SlicedSearch(
           sending_(set.devices.groups().size()),
           done_(set.devices.groups().size()) {}
 
-void SlicedSearch::run() {
+void SlicedSearch::run(
+        ManyDevices::Early* early,
+        const std::vector<GroupReach>& reach) {
+    reach_ = &reach;
     if (!isOnHost_) {
         start_.recordUnlessIdle(home_.stream);
     }
@@ -58,25 +61,24 @@ void SlicedSearch::run() {
     for (int group = 0; group < int(memory_.size()); ++group) {
         lanes.push_back(lanesOf_(group));
     }
+    const auto stopsIfThrown = [&](const auto& f) {
+        try {
+            f();
+        } catch (...) {
+            stop_ = true;
+            throw;
+        }
+    };
+    const auto search = [&](int group, int lane) {
+        stopsIfThrown([&] { searchLane_(group, lane, lanes[group]); });
+    };
+    const auto mayStop = [&] { stopsIfThrown([] { throwIfInterrupted(); }); };
     try {
-        set_.devices.onLanes(
-                lanes,
-                [&](int group, int lane) {
-                    try {
-                        searchLane_(group, lane, lanes[group]);
-                    } catch (...) {
-                        stop_ = true;
-                        throw;
-                    }
-                },
-                [&] {
-                    try {
-                        throwIfInterrupted();
-                    } catch (...) {
-                        stop_ = true;
-                        throw;
-                    }
-                });
+        if (early) {
+            early->run([&](int group) { search(group, 0); }, mayStop);
+        } else {
+            set_.devices.onLanes(lanes, search, mayStop);
+        }
         // Everyone has enqueued: nobody's search on the stream of home comes
         // after one of another device.
         for (const StreamMark& done : done_) {
@@ -211,7 +213,8 @@ void SlicedSearch::searchAway_(int group, int part, idx_t first, idx_t rows) {
                 arrays_.x.data + first * arrays_.x.rowBytes,
                 start_,
                 home_.resources->getAsyncCopyStream(home_.device),
-                rows * arrays_.x.rowBytes);
+                rows * arrays_.x.rowBytes,
+                reachOf_(group).readsQueries);
     }
     TimedSearch timed(
             isOnDevice_ ? set_.times.get() : nullptr,
@@ -219,10 +222,13 @@ void SlicedSearch::searchAway_(int group, int part, idx_t first, idx_t rows) {
             context.stream,
             rows,
             secondsOfCopies(set_, rows, arrays_));
-    // Asked while the queries are on their way.
+    // Asked while the queries are on their way, if not before.
+    const auto known = reachOf_(group).writesResults;
     const bool writesHome = isOnDevice_ &&
-            set_.canWriteHome(
-                    part, {arrays_.distances.data, arrays_.labels.data});
+            (known ? *known
+                   : set_.canWriteHome(
+                             part,
+                             {arrays_.distances.data, arrays_.labels.data}));
     if (writesHome) {
         set_.searchAfar(part, [&] {
             searchPiece_(
@@ -237,6 +243,8 @@ void SlicedSearch::searchAway_(int group, int part, idx_t first, idx_t rows) {
         if (!timed.end()) {
             done_[group].record(context.stream);
         }
+        // Here and not by the caller's thread, which waits for this one.
+        memory_[group].letGo();
         return;
     }
     char* const distances = hereOf(arrays_.distances);

@@ -12,6 +12,13 @@
 /// Not part of the API.
 namespace faiss_bits::gpu::detail {
 
+/// What another device can use of the caller's arrays, which takes its thread
+/// some calls of the driver to find out.
+struct GroupReach {
+    std::optional<bool> readsQueries;
+    std::optional<bool> writesResults;
+};
+
 /// One search of replicas. Each device has a slice of the queries, the larger
 /// the more replicas it has; one replica searches them, or where arrays lie on
 /// the host and are large two at a time, so that copies of one go along with
@@ -39,7 +46,11 @@ class SlicedSearch {
 
     /// With arrays on the device: enqueues, and the stream of `home` comes
     /// after all of it. Else waits.
-    void run();
+    ///
+    /// early  threads that are at work, which all arrays on the device need; or
+    ///        null
+    /// reach  of each group, once its thread is; empty: nothing is known
+    void run(ManyDevices::Early* early, const std::vector<GroupReach>& reach);
 
    private:
     idx_t begin_(int group) const {
@@ -49,6 +60,9 @@ class SlicedSearch {
         return begins_[group + 1] - begins_[group];
     }
     int lanesOf_(int group) const;
+    GroupReach reachOf_(int group) const {
+        return reach_->empty() ? GroupReach() : (*reach_)[group];
+    }
     void searchLane_(int group, int lane, int lanes);
     GpuContext contextOf_(int part) const;
     void searchPiece_(
@@ -80,6 +94,7 @@ class SlicedSearch {
     const bool isOnDevice_;           // all arrays
     const std::vector<idx_t> begins_; // of groups, and the end
     StreamMark start_;                // the queries are there
+    const std::vector<GroupReach>* reach_ = nullptr;
     std::atomic<bool> stop_ = false;
     std::vector<MemoryStack> memory_; // of each group
     /// Where results of a group leave in pieces.

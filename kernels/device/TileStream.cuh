@@ -5,6 +5,7 @@
 
 #include <type_traits>
 
+#include "kernels/device/AsyncCopy.cuh"
 #include "kernels/device/KeyTile.cuh"
 
 namespace faiss_bits {
@@ -141,16 +142,14 @@ struct TileStream {
             KeyPack<T>* to = stage();
 #pragma unroll
             for (int v = 0; v < Tile::kPacks; ++v) {
-                asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(
-                                     uint32_t(__cvta_generic_to_shared(
-                                             to + v * Threads))),
-                             "l"(from + v * Threads * Tile::kPack)
-                             : "memory");
+                copyAsync(
+                        sharedAddress(to + v * Threads),
+                        from + v * Threads * Tile::kPack);
             }
         } else if (HasTail && t == numTiles) {
             requestTail();
         }
-        asm volatile("cp.async.commit_group;" ::: "memory");
+        endCopies();
         current = current + 1 == stages ? 0 : current + 1;
     }
 
@@ -170,9 +169,9 @@ struct TileStream {
    private:
     __device__ __forceinline__ void wait() const {
         if (stages == 3) {
-            asm volatile("cp.async.wait_group 2;" ::: "memory");
+            waitForCopies<2>();
         } else {
-            asm volatile("cp.async.wait_group 1;" ::: "memory");
+            waitForCopies<1>();
         }
     }
 
@@ -186,13 +185,7 @@ struct TileStream {
             if (at < tailKeys) {
                 const uint32_t bytes = min(
                         uint32_t(16), (tailKeys - at) * uint32_t(sizeof(T)));
-                asm volatile(
-                        "cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(
-                                uint32_t(__cvta_generic_to_shared(
-                                        to + v * Threads))),
-                        "l"(from + at),
-                        "r"(bytes)
-                        : "memory");
+                copyAsync(sharedAddress(to + v * Threads), from + at, bytes);
             }
         }
     }

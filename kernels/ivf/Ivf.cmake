@@ -42,6 +42,7 @@ endforeach()
 
 add_library(bits_ivf OBJECT
   common/HostWord.cu
+  ivf/IvfAgain.cpp
   ivf/IvfAgain.cu
   ivf/IvfBoundedFinish.cu
   ivf/IvfCandidates.cu

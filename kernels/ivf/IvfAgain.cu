@@ -1,7 +1,7 @@
 // Rows of an IVF search that are searched again: side by side, and back.
 
 #include "kernels/common/DependentLaunch.h"
-#include "kernels/ivf/IvfParams.h"
+#include "kernels/ivf/IvfAgain.h"
 
 namespace faiss_bits {
 
@@ -39,7 +39,31 @@ __global__ __launch_bounds__(kThreads) void scatterKernel(
     }
 }
 
+/// A thread a row.
+__global__ __launch_bounds__(kThreads) void limitsKernel(
+        const __grid_constant__ IvfAgainLimits params) {
+    allowNext();
+    waitForPrevious();
+    const uint32_t to = blockIdx.x * kThreads + threadIdx.x;
+    if (to < params.count) {
+        const int64_t from = params.rows[to];
+        const float distance = params.outDistances[(from + 1) * params.k - 1];
+        params.keys[to] = params.largest ? -distance : distance;
+        params.places[to] = isnan(distance) ? -1 : 0;
+    }
+}
+
 } // namespace
+
+void launchIvfAgainLimits(const IvfAgainLimits& params, cudaStream_t stream) {
+    launchAfterPrevious(
+            limitsKernel,
+            dim3((params.count + kThreads - 1) / kThreads),
+            kThreads,
+            0,
+            stream,
+            params);
+}
 
 void launchIvfGather(const IvfAgainParams& params, cudaStream_t stream) {
     launchAfterPrevious(

@@ -2,6 +2,7 @@
 /// generated sources only.
 #pragma once
 
+#include "kernels/common/LaunchesTogether.h"
 #include "kernels/ivf/IvfBookTables.cuh"
 
 namespace faiss_bits {
@@ -19,7 +20,7 @@ void launchIvfBookScan(
                 uint32_t(multiprocessors) / rows,
                 1,
                 std::max<uint32_t>(groups, 1));
-        launchAfterPrevious(
+        launchTogether(
                 kernel,
                 dim3(ofRow, rows),
                 kIvfBookThreads,

@@ -93,7 +93,7 @@ struct IvfBookScan {
         for (uint32_t byte = threadIdx.x % kWarpSize * kLine;
              byte < there * parts;
              byte += kWarpSize * kLine) {
-            asm volatile("prefetch.global.L2 [%0];" ::"l"(from + byte));
+            prefetchToL2(from + byte);
         }
     }
 
@@ -274,15 +274,12 @@ __device__ __forceinline__ void beginBookCopy(
     constexpr int kChunk = 16; // bytes
     const auto* from =
             reinterpret_cast<const uint8_t*>(search.lists.decoding.codebook);
-    const auto to = uint32_t(__cvta_generic_to_shared(book));
+    const uint32_t to = sharedAddress(book);
     const int chunks =
             search.d * kIvfCodebookRows * int(sizeof(float)) / kChunk;
 #pragma unroll 4
     for (int i = int(threadIdx.x); i < chunks; i += kIvfBookThreads) {
-        asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(
-                             to + i * kChunk),
-                     "l"(from + i * kChunk)
-                     : "memory");
+        copyAsync(to + i * kChunk, from + i * kChunk);
     }
 }
 
@@ -305,11 +302,9 @@ __global__ __launch_bounds__(kIvfBookThreads, 1) void ivfBookScanKernel(
         waitForPrevious();
     }
     allowNext();
-    beginBookCopy(search, book);
     const uint32_t row = blockIdx.y;
-    for (int c = threadIdx.x; c < search.d; c += kIvfBookThreads) {
-        query[c] = double(search.queries[int64_t(row) * search.d + c]);
-    }
+    const IvfQueryAhead<kIvfBookThreads> ahead(search, row);
+    beginBookCopy(search, book);
     if (params.centroids) {
         Lists::prefetch(
                 search.lists,
@@ -317,8 +312,9 @@ __global__ __launch_bounds__(kIvfBookThreads, 1) void ivfBookScanKernel(
                 gridDim.x * gridDim.y);
         waitForPrevious();
     }
+    ahead.write(query, search.d);
     Lists{storage, lists, params, row}.find();
-    asm volatile("cp.async.wait_all;" ::: "memory");
+    waitForAllCopies();
     __syncthreads();
     Scan{lists, params, book, query, row}.run();
 }

@@ -347,7 +347,7 @@ __global__ __launch_bounds__(kIvfBookThreads, 1) void ivfBookTablesKernel(
         waitForPrevious();
     }
     Lists{storage, lists, params, blockIdx.y}.find();
-    asm volatile("cp.async.wait_all;" ::: "memory");
+    waitForAllCopies();
     __syncthreads();
     Scan{shared, lists, params, book, table, blockIdx.y}.run();
 }

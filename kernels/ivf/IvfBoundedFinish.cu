@@ -55,9 +55,10 @@ struct IvfBoundedFinish {
     __device__ __forceinline__ void run() {
         Finish finish{shared, params, row};
         const uint32_t k = uint32_t(params.search.k);
-        const uint32_t total = finish.begin();
+        typename Finish::Least least;
+        const uint32_t total = finish.begin(least);
         uint32_t limit = finish.findGroups(
-                total, k, [&](uint32_t key) { return limitOf(key); });
+                least, total, k, [&](uint32_t key) { return limitOf(key); });
         const bool areAll = shared.numGroups > kRoom;
         const uint32_t numGroups = areAll ? total : shared.numGroups;
         finish.collect(areAll, numGroups, limit);

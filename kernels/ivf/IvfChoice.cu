@@ -49,7 +49,7 @@ __global__ __launch_bounds__(kBoundThreads, kBlocks<kValues>) void limitsKernel(
 /// What a row's candidates need of its probes, where these are few: each would
 /// wait for five reads one after another.
 struct ProbesOfRow {
-    static constexpr uint32_t kMost = 32;
+    static constexpr uint32_t kMost = kMostChoiceProbes;
     static_assert(kMost <= kBoundThreads);
 
     struct Storage {

@@ -40,6 +40,10 @@ struct IvfLimitParams {
     int32_t* places = nullptr;
 };
 
+/// Probes of a row whose lists and pairs launchIvfChoice has at hand; byLists
+/// is for no more.
+constexpr uint32_t kMostChoiceProbes = 32;
+
 struct IvfChoiceParams {
     IvfRescoreParams rescore;
     // [rows, candidates + 1], of which the last of each row is written: the

@@ -5,11 +5,11 @@
 /// How far the estimate of an L2 key by 8-bit codes may be from the canonical
 /// one; notation as in IvfEstimateBound.h.
 ///
-/// The center is the list's first vector, of codes m. Components come into
-/// products as float16 of (code - m) step: no vector of the list less the
-/// center, but near it. Let g be these products as real numbers, A of each
-/// component |start| + |centroid| + 255 |step|, and s the query less the center
-/// as they are rounded.
+/// The center is what codes m stand for, those of the list's first vector or
+/// any others. Components come into products as float16 of (code - m) step: no
+/// vector of the list less the center, but near it. Let g be these products as
+/// real numbers, A of each component |start| + |centroid| + 255 |step|, and s
+/// the query less the center as they are rounded.
 ///
 /// **Center.** Decoded components are two roundings from their real numbers, so
 /// that x - q is within e = 2^-22 |A| + 2^-24 |s| of g - s. As 2 z e + e^2 <=

@@ -17,6 +17,7 @@
 
 #include "kernels/common/DependentLaunch.h"
 #include "kernels/common/DynamicShared.h"
+#include "kernels/common/LaunchesTogether.h"
 #include "kernels/ivf/IvfDirectLists.cuh"
 #include "kernels/ivf/IvfDirectSums.cuh"
 #include "kernels/ivf/IvfFloorBound.h"
@@ -78,8 +79,7 @@ struct IvfCodeFloors {
             }
             float sums[kOfFour] = {};
             for (int c = 0; c < params.search.d; c += kStep) {
-                asm volatile("cp.async.wait_group %0;" ::"n"(kStages - 2)
-                             : "memory");
+                waitForCopies<kStages - 2>();
                 __syncwarp(); // and all have left the stage before
                 copy(ahead, end, stage == 0 ? kStages - 1 : stage - 1);
                 if (place.selected != 0) { // else nothing is there
@@ -91,7 +91,7 @@ struct IvfCodeFloors {
             place.at += kWarps;
             enter(place, end);
         }
-        asm volatile("cp.async.wait_all;" ::: "memory");
+        waitForAllCopies();
     }
 
    private:
@@ -140,16 +140,12 @@ struct IvfCodeFloors {
                 const int first = int(threadIdx.x % kWarpSize) * kChunk;
                 // The same of all groups of a list.
                 if (reinterpret_cast<uintptr_t>(from) % kChunk == 0) {
-                    const auto shared = uint32_t(__cvta_generic_to_shared(to));
+                    const uint32_t shared = sharedAddress(to);
 #pragma unroll
                     for (int b = first; b < kStageBytes;
                          b += kWarpSize * kChunk) {
                         if (b < bytes) {
-                            asm volatile(
-                                    "cp.async.cg.shared.global [%0], [%1], "
-                                    "16;" ::"r"(shared + b),
-                                    "l"(from + b)
-                                    : "memory");
+                            copyAsync(shared + b, from + b);
                         }
                     }
                 } else {
@@ -166,7 +162,7 @@ struct IvfCodeFloors {
                 enter(place, end);
             }
         }
-        asm volatile("cp.async.commit_group;" ::: "memory");
+        endCopies();
     }
 
     /// Of this list, zeros behind the last component, which no sum notices.
@@ -301,10 +297,7 @@ __global__ __launch_bounds__(
         waitForPrevious();
     }
     allowNext();
-    const float* from = search.queries + int64_t(row) * search.d;
-    for (int c = threadIdx.x; c < search.d; c += kIvfDirectThreads) {
-        query[c] = from[c];
-    }
+    const IvfQueryAhead<kIvfDirectThreads> ahead(search, row);
     writeIvfSteps(search, starts, steps);
     if (params.centroids) {
         IvfDirectLists::prefetch(
@@ -313,6 +306,7 @@ __global__ __launch_bounds__(
                 gridDim.x * gridDim.y);
         waitForPrevious();
     }
+    ahead.write(query, search.d);
     if (blockIdx.x == 0 && blockIdx.y == 0) {
         writeScalarSteps(search); // for the finish
     }
@@ -347,7 +341,7 @@ void launchIvfCodeFloors(
     const int64_t ofAll = params.search.stride / (kIvfGroup * Scan::kWarps);
     const uint32_t ofRow = std::clamp<uint32_t>(
             most / rows, 1, uint32_t(std::max<int64_t>(ofAll, 1)));
-    launchAfterPrevious(
+    launchTogether(
             kernel,
             dim3(ofRow, rows),
             kIvfDirectThreads,

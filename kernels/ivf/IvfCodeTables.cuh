@@ -31,20 +31,38 @@ class IvfCodeTables {
     __device__ __forceinline__ explicit IvfCodeTables(Storage& storage)
             : storage_(storage) {}
 
-    /// Of a list whose first codes these are, of d components. Behind a barrier
+    /// Of a list whose first codes these are, of d components. The middle has
+    /// them, or the codes nearest to the center that is given. Behind a barrier
     /// of the warp they are there.
     __device__ __forceinline__ void read(
             const ListTables<Vectors>& from,
             const uint8_t* codes,
             int d) {
         const int c = 4 * (int(threadIdx.x) % kWarpSize);
-        const auto codeOf = [&](int i) -> uint32_t {
-            return c + i < d ? __ldg(codes + (c + i) * kListGroup) : 0;
-        };
-        const uint32_t first[4] = {codeOf(0), codeOf(1), codeOf(2), codeOf(3)};
         const float4 starts = from.starts(c);
         const float4 steps = from.steps(c);
         const float4 centroids = from.centroids(c);
+        const auto codeOf = [&](int i,
+                                float start,
+                                float step,
+                                float centroid) -> uint32_t {
+            if (c + i >= d) {
+                return 0;
+            }
+            if (!from.isGiven()) {
+                return __ldg(codes + (c + i) * kListGroup);
+            }
+            // NaN, of a step of 0, is a code, too.
+            const float code =
+                    rintf((from.center(c + i) - centroid - start) / step);
+            return uint32_t(
+                    fminf(fmaxf(code, 0.0f), ivf_estimate::kGreatestCode));
+        };
+        const uint32_t first[4] = {
+                codeOf(0, starts.x, steps.x, centroids.x),
+                codeOf(1, starts.y, steps.y, centroids.y),
+                codeOf(2, starts.z, steps.z, centroids.z),
+                codeOf(3, starts.w, steps.w, centroids.w)};
         const float most =
                 fmaxf(fmaxf(fabsf(steps.x), fabsf(steps.y)),
                       fmaxf(fabsf(steps.z), fabsf(steps.w)));

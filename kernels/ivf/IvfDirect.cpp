@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "kernels/common/CudaCheck.h"
+#include "kernels/common/LaunchesTogether.h"
 #include "kernels/ivf/IvfDirectScratch.h"
 #include "kernels/ivf/IvfStagedParams.h"
 #include "kernels/ivf/IvfTimes.h"
@@ -343,7 +344,11 @@ void runPart(
     params.largest = isSimilarity(p.metric);
     params.outDistances = p.outDistances;
     params.outIds = p.outIds;
+    std::optional<LaunchesTogether> together; // of three kernels
     if (plan.findsLists) {
+        if (!plan.shared && !plan.selects) {
+            together.emplace(stream);
+        }
         params.centroids = p.centroids;
         launchIvfCentroids(params, p.centroidMetric, stream);
     }
@@ -366,6 +371,9 @@ void runPart(
         launchIvfBoundedFinish(params, stream);
     } else {
         launchIvfDirectFinish(params, stream);
+    }
+    if (together) {
+        together->enqueue();
     }
 }
 

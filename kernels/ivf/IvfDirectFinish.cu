@@ -2,6 +2,7 @@
 
 #include "kernels/common/DependentLaunch.h"
 #include "kernels/common/DynamicShared.h"
+#include "kernels/common/LaunchesTogether.h"
 #include "kernels/ivf/IvfDirectFinish.cuh"
 
 namespace faiss_bits {
@@ -28,7 +29,7 @@ void launchIvfDirectFinish(const IvfDirectParams& params, cudaStream_t stream) {
     constexpr int kThreads = 512;
     constexpr int kRoom = 4 * kMostFinishedK;
     const auto kernel = directFinishKernel<kThreads, kRoom>;
-    launchAfterPrevious(
+    launchTogether(
             kernel,
             dim3(params.search.rows),
             kThreads,

@@ -6,8 +6,8 @@
 
 #include <cfloat>
 
-#include "kernels/device/Narrow.cuh"
 #include "kernels/ivf/IvfDirectParams.h"
+#include "kernels/ivf/IvfGroupLimit.cuh"
 #include "kernels/ivf/IvfLowestIds.cuh"
 #include "kernels/ivf/ListVectors.cuh"
 
@@ -17,6 +17,7 @@ namespace faiss_bits {
 template <int kThreads, int kRoom>
 struct DirectFinish {
     using Narrow = BlockNarrow<kThreads>;
+    using Limit = IvfGroupLimit<kThreads>;
     using Lowest = IvfLowestIds<kThreads>;
     /// Up to so many are compared with each other.
     static constexpr uint32_t kMostCompared = 256;
@@ -43,9 +44,10 @@ struct DirectFinish {
 
     __device__ __forceinline__ void run() {
         const uint32_t k = uint32_t(params.search.k);
-        const uint32_t total = begin();
+        Least least;
+        const uint32_t total = begin(least);
         const uint32_t limit =
-                findGroups(total, k, [](uint32_t key) { return key; });
+                findGroups(least, total, k, [](uint32_t key) { return key; });
         const bool areAll = shared.numGroups > kRoom;
         const uint32_t numGroups = areAll ? total : shared.numGroups;
         collect(areAll, numGroups, limit);
@@ -59,17 +61,39 @@ struct DirectFinish {
 
     // The parts of it.
 
-    /// The row's lists; returns how many groups of 32 columns it has. The block
-    /// is in step after findGroups().
-    __device__ __forceinline__ uint32_t begin() {
+    /// Of a thread's groups, kThreads apart: keys stay in registers, unless
+    /// there are more.
+    using Least = uint32_t[8];
+
+    /// The row's lists, and the first groups' least keys; returns how many
+    /// groups of 32 columns it has. The block is in step after findGroups().
+    template <int kOfThread>
+    __device__ __forceinline__ uint32_t begin(uint32_t (&least)[kOfThread]) {
         const IvfParams& search = params.search;
         const uint32_t* columns =
                 search.columns + int64_t(row) * (search.nprobe + 1);
+        const uint32_t total = columns[search.nprobe] / kListGroup;
+        loadLeast(threadIdx.x, total, least);
         for (uint32_t p = threadIdx.x; p < search.nprobe; p += kThreads) {
             shared.first[p] = columns[p];
             shared.lists[p] = probedList(search, row, p);
         }
-        return columns[search.nprobe] / kListGroup;
+        return total;
+    }
+
+    /// Of groups `at` and on, kThreads apart, of which `end` are there.
+    template <int kOfThread>
+    __device__ __forceinline__ void loadLeast(
+            uint32_t at,
+            uint32_t end,
+            uint32_t (&least)[kOfThread]) const {
+        const uint32_t* from = params.least +
+                int64_t(row) * (params.search.stride / kListGroup);
+#pragma unroll
+        for (int i = 0; i < kOfThread; ++i) {
+            const uint32_t group = at + i * kThreads;
+            least[i] = group < end ? from[group] : kNanKey;
+        }
     }
 
     /// Groups that have all keys up to a limit, which is limitOf(key) for a key
@@ -77,26 +101,14 @@ struct DirectFinish {
     /// room for: all.
     template <class LimitOf>
     __device__ __forceinline__ uint32_t
-    findGroups(uint32_t total, uint32_t k, LimitOf limitOf) {
-        constexpr int kOfThread = 8;
-        const uint32_t* least = params.least +
-                int64_t(row) * (params.search.stride / kListGroup);
-        // Those of a thread stay in registers, unless there are more.
-        uint32_t some[kOfThread];
-        const auto load = [&](uint32_t at) {
-#pragma unroll
-            for (int i = 0; i < kOfThread; ++i) {
-                const uint32_t from = at + i * kThreads;
-                some[i] = from < total ? least[from] : kNanKey;
-            }
-        };
+    findGroups(Least& some, uint32_t total, uint32_t k, LimitOf limitOf) {
+        constexpr int kOfThread = sizeof(Least) / sizeof(uint32_t);
         constexpr uint32_t kAtOnce = kThreads * kOfThread;
         const bool areFew = total <= kAtOnce;
-        load(threadIdx.x);
         const auto forEach = [&](auto take) {
             for (uint32_t at = threadIdx.x; at < total; at += kAtOnce) {
                 if (!areFew) {
-                    load(at);
+                    loadLeast(at, total, some);
                 }
 #pragma unroll
                 for (int i = 0; i < kOfThread; ++i) {
@@ -113,8 +125,7 @@ struct DirectFinish {
         __syncthreads();
         uint32_t limit = kNanKey - 1;
         if (total > k) {
-            limit = limitOf(entryKey(
-                    Narrow{shared.narrow}.limit(forEach, k, k + k / 8 + 8)));
+            limit = limitOf(Limit{shared.narrow}.of(forEach, k));
         }
         forEach([&](uint64_t entry) {
             if (entryKey(entry) <= limit) {
@@ -278,20 +289,28 @@ struct DirectFinish {
     /// The results, of what was collected; what is no number is none.
     __device__ __forceinline__ void write(uint32_t count, uint32_t k) {
         if (count <= kMostCompared) {
-            // A place is the number of those before; where a list was probed
-            // twice, the same id is there twice.
-            for (uint32_t i = threadIdx.x; i < count; i += kThreads) {
+            // A place is the number of those before, which a warp counts; where
+            // a list was probed twice, the same id is there twice.
+            for (uint32_t i = threadIdx.x / kWarpSize; i < count;
+                 i += kThreads / kWarpSize) {
                 const uint32_t key = shared.keys[i];
                 const int64_t id = shared.ids[i];
                 uint32_t place = 0;
-                for (uint32_t j = 0; j < count; ++j) {
-                    const uint32_t other = shared.keys[j];
-                    place += other < key ||
-                            (other == key &&
-                             (shared.ids[j] < id ||
-                              (shared.ids[j] == id && j < i)));
+                for (uint32_t first = 0; first < count; first += kWarpSize) {
+                    const uint32_t j = first + threadIdx.x % kWarpSize;
+                    bool comes = false;
+                    if (j < count) {
+                        const uint32_t other = shared.keys[j];
+                        const int64_t otherId = shared.ids[j];
+                        comes = other < key ||
+                                (other == key &&
+                                 (otherId < id || (otherId == id && j < i)));
+                    }
+                    place += __popc(__ballot_sync(kFullWarp, comes));
                 }
-                put(place, k, key, id);
+                if (threadIdx.x % kWarpSize == 0) {
+                    put(place, k, key, id);
+                }
             }
         } else {
             sort(count);

@@ -7,6 +7,7 @@
 
 #include "kernels/canonical/Distance.h"
 #include "kernels/common/DependentLaunch.h"
+#include "kernels/common/LaunchesTogether.h"
 #include "kernels/ivf/IvfCodebook.cuh"
 #include "kernels/ivf/IvfDirectLists.cuh"
 #include "kernels/ivf/IvfDirectSums.cuh"
@@ -189,7 +190,7 @@ void launchIvfCentroids(
                 ? centroidsKernel<Metric::L2, kQueries>
                 : centroidsKernel<Metric::InnerProduct, kQueries>;
     };
-    launchAfterPrevious(
+    launchTogether(
             together ? of.template operator()<kTogether>()
                      : of.template operator()<1>(),
             dim3(across, together ? down : params.search.rows),

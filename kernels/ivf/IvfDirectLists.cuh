@@ -1,6 +1,7 @@
 /// The lists of one query, which every block of its scan finds for itself.
 #pragma once
 
+#include "kernels/device/AsyncCopy.cuh"
 #include "kernels/device/BlockScan.cuh"
 #include "kernels/device/Narrow.cuh"
 #include "kernels/ivf/IvfDirectParams.h"
@@ -64,8 +65,7 @@ struct IvfDirectListsBy {
             for (size_t at = size_t(block * kThreads + threadIdx.x) * kLine;
                  at < bytes;
                  at += size_t(blocks) * kThreads * kLine) {
-                asm volatile("prefetch.global.L2 [%0];" ::"l"(
-                        static_cast<const uint8_t*>(table) + at));
+                prefetchToL2(static_cast<const uint8_t*>(table) + at);
             }
         };
         touch(lists.vectors, sizeof(void*));
@@ -75,8 +75,19 @@ struct IvfDirectListsBy {
         }
     }
 
-    /// Fills the tables; ends with the block in step.
-    __device__ __forceinline__ void find() {
+    /// Whether a block takes a query's groups in turns with the query's other
+    /// blocks, lists in the order of their numbers: so queries read a list that
+    /// they share at about one time, and all but one from the second-level
+    /// cache. Lists that are given stay in their order, which the finish has,
+    /// too.
+    __device__ __forceinline__ static bool areInTurns(
+            const IvfDirectParams& params) {
+        return params.centroids && params.search.rows > 1;
+    }
+
+    /// Fills the tables; ends with the block in step. inTurns: by number, for
+    /// areInTurns().
+    __device__ __forceinline__ void find(bool inTurns = false) {
         const IvfParams& search = params.search;
         if (params.centroids) {
             // More keys than there are take time, too.
@@ -86,10 +97,20 @@ struct IvfDirectListsBy {
                     : choose<int(kMostFoundLists) / kThreads>();
         } else {
             for (uint32_t p = threadIdx.x; p < search.nprobe; p += kThreads) {
-                tables.numbers[p] = probedList(search, row, p);
+                const uint32_t list = probedList(search, row, p);
+                uint32_t length = 0;
+                if (list < search.lists.numLists) {
+                    length = listLength(search.lists, list);
+                    tables.vectors[p] = search.lists.vectors[list];
+                }
+                tables.numbers[p] = list;
+                tables.lengths[p] = length;
             }
         }
         __syncthreads();
+        if (inTurns) {
+            orderByNumber();
+        }
         measure();
         if (blockIdx.x == 0) {
             write();
@@ -123,6 +144,7 @@ struct IvfDirectListsBy {
         }
         for (uint32_t p = threadIdx.x; p < nprobe; p += kThreads) {
             tables.numbers[p] = numLists;
+            tables.lengths[p] = 0;
         }
         __syncthreads();
         const uint64_t limit = Narrow{shared.narrow}.limit(
@@ -136,17 +158,45 @@ struct IvfDirectListsBy {
         const uint32_t count = shared.numChosen;
         for (uint32_t i = threadIdx.x; i < count; i += kThreads) {
             const uint64_t entry = shared.chosen[i];
+            const uint32_t list = entryColumn(entry);
+            // They come while places are counted.
+            const uint32_t length = listLength(params.search.lists, list);
+            const void* vectors = params.search.lists.vectors[list];
             uint32_t before = 0;
             for (uint32_t j = 0; j < count; ++j) {
                 before += shared.chosen[j] < entry;
             }
             if (before < nprobe) {
-                tables.numbers[before] = entryColumn(entry);
+                tables.numbers[before] = list;
+                tables.lengths[before] = length;
+                tables.vectors[before] = vectors;
             }
         }
     }
 
-    /// Lengths, and where columns begin.
+    /// Of lists that were found.
+    __device__ __forceinline__ void orderByNumber() const {
+        static_assert(kMostFoundProbes <= kThreads); // one a thread
+        const uint32_t nprobe = params.search.nprobe;
+        const uint32_t p = min(threadIdx.x, nprobe - 1);
+        const uint32_t number = tables.numbers[p];
+        const uint32_t length = tables.lengths[p];
+        const void* vectors = tables.vectors[p];
+        uint32_t before = 0;
+        for (uint32_t i = 0; i < nprobe; ++i) {
+            const uint32_t other = tables.numbers[i];
+            before += other < number || (other == number && i < p);
+        }
+        __syncthreads();
+        if (threadIdx.x < nprobe) {
+            tables.numbers[before] = number;
+            tables.lengths[before] = length;
+            tables.vectors[before] = vectors;
+        }
+        __syncthreads();
+    }
+
+    /// Where columns begin.
     __device__ __forceinline__ void measure() {
         const IvfParams& search = params.search;
         uint32_t total = 0;
@@ -154,12 +204,7 @@ struct IvfDirectListsBy {
             const uint32_t p = first + threadIdx.x;
             uint32_t length = 0;
             if (p < search.nprobe) {
-                const uint32_t list = tables.numbers[p];
-                if (list < search.lists.numLists) {
-                    length = listLength(search.lists, list);
-                    tables.vectors[p] = search.lists.vectors[list];
-                }
-                tables.lengths[p] = length;
+                length = tables.lengths[p];
             }
             const uint32_t groups = (length + kListGroup - 1) / kListGroup;
             const uint32_t before =

@@ -14,6 +14,7 @@
 
 #include "kernels/common/DependentLaunch.h"
 #include "kernels/common/DynamicShared.h"
+#include "kernels/common/LaunchesTogether.h"
 #include "kernels/ivf/IvfDirectLists.cuh"
 #include "kernels/ivf/IvfDirectSums.cuh"
 #include "kernels/ivf/IvfGroupWords.cuh"
@@ -114,8 +115,14 @@ struct IvfDirectScan {
                 kCoding == ListCoding::Float32 ? uint32_t(params.search.d) *
                                 kListGroup * uint32_t(sizeof(float))
                                                : 0};
+        // Words are of groups side by side.
+        const bool inTurns = Lists::areInTurns(params) && !words.isFiltered();
+        const uint32_t last = inTurns ? lists.first[params.search.nprobe] : end;
+        const uint32_t step = inTurns ? gridDim.x : 1;
         uint32_t probe = 0;
-        for (uint32_t at = begin; at < end; ++at) {
+        uint32_t turn = 0;
+        for (uint32_t at = inTurns ? blockIdx.x : begin; at < last;
+             at += step, ++turn) {
             words.prepare(at);
             const uint32_t selected = words.of(at);
             const Group group = groupOf(at, probe);
@@ -130,11 +137,11 @@ struct IvfDirectScan {
                         params.search,
                         sum);
             }
-            auto& sums = shared.sums[at % 2];
+            auto& sums = shared.sums[turn % 2];
             sums[warp][lane] = sum[0];
             // The sums of the group before are read until all come here again.
             __syncthreads();
-            if (warp == at % kWarps) {
+            if (warp == turn % kWarps) {
                 keepIvfKey<kMetric>(
                         params,
                         row,
@@ -197,10 +204,7 @@ __global__ __launch_bounds__(
         waitForPrevious();
     }
     allowNext();
-    const float* from = search.queries + int64_t(row) * search.d;
-    for (int c = threadIdx.x; c < padded; c += kIvfDirectThreads) {
-        memory[c] = c < search.d ? double(from[c]) : 0.0;
-    }
+    const IvfQueryAhead<kIvfDirectThreads> ahead(search, row);
     auto* steps = reinterpret_cast<float*>(memory + padded);
     const IvfDirectLists::Tables lists(
             steps + (kIsScalar<kCoding> ? 2 * padded : 0), search.nprobe);
@@ -214,7 +218,9 @@ __global__ __launch_bounds__(
                 gridDim.x * gridDim.y);
         waitForPrevious();
     }
-    IvfDirectLists{shared.lists, lists, params, row}.find();
+    ahead.write(memory, padded);
+    IvfDirectLists{shared.lists, lists, params, row}.find(
+            IvfDirectLists::areInTurns(params));
     __syncthreads(); // the storage is the scan's
     withIvfVectors<kCoding>(
             search, steps + padded, steps, [&](const auto& vectors) {
@@ -245,7 +251,7 @@ void launchIvfDirectScan(
         const uint32_t ofRow = std::clamp<uint32_t>(
                 most / rows, 1, uint32_t(std::max<int64_t>(ofAll, 1)));
         const auto kernel = ivfDirectScanKernel<kMetric, kCoding>;
-        launchAfterPrevious(
+        launchTogether(
                 kernel,
                 dim3(ofRow, rows),
                 kIvfDirectThreads,

@@ -196,6 +196,29 @@ __device__ __forceinline__ void fillIvfRow(
     }
 }
 
+/// The query of a block, asked for before the block waits for something else;
+/// kThreads: of the block.
+template <int kThreads>
+struct IvfQueryAhead {
+    const float* from;
+    int d;
+    float own; // this thread's first component
+
+    __device__ __forceinline__
+    IvfQueryAhead(const IvfParams& search, uint32_t row)
+            : from(search.queries + int64_t(row) * search.d),
+              d(search.d),
+              own(int(threadIdx.x) < d ? from[threadIdx.x] : 0.0f) {}
+
+    /// To shared memory, with zeros behind the last component.
+    template <class T>
+    __device__ __forceinline__ void write(T* to, int padded) const {
+        for (int c = threadIdx.x; c < padded; c += kThreads) {
+            to[c] = T(c < kThreads ? own : c < d ? from[c] : 0.0f);
+        }
+    }
+};
+
 /// Starts and steps of scalar codes, by a block, to memory of its own.
 __device__ __forceinline__ void writeIvfSteps(
         const IvfParams& search,

@@ -49,6 +49,7 @@ IvfParams beginIvfRows(
     params.nearest = scratch.keys;
     params.nearestPlaces = scratch.places;
     params.k = p.k;
+    params.centers = p.centroids ? p.centroids : p.lists.decoding.centroids;
     if (areCounted) {
         params.lastProbe = params.nearProbes;
         *areCounted = areIvfPairsCounted(params);
@@ -66,6 +67,44 @@ void beginIvfEstimates(IvfParams& params, Metric metric) {
                             (kPartFloats * sizeof(float)) ==
                     0;
     params.bound = ivf_estimate::factorsOf(metric, params.d);
+}
+
+void launchIvfFound(
+        const IvfKnnProblem& p,
+        const IvfParams& params,
+        cudaStream_t stream) {
+    launchIvfPairs(params, kIvfItemQueries, kIvfEstimateVectors, stream);
+    withCoding(p.lists.coding, [&](auto coding) {
+        const auto estimate = [&]<Metric kMetric>() {
+            launchIvfEstimates<kMetric, coding()>(
+                    params, true, p.device.multiprocessors, stream);
+        };
+        p.metric == Metric::L2
+                ? estimate.template operator()<Metric::L2>()
+                : estimate.template operator()<Metric::InnerProduct>();
+    });
+}
+
+void launchIvfFoundDistances(
+        const IvfKnnProblem& p,
+        IvfRescoreParams& taken,
+        cudaStream_t stream) {
+    taken.takesAll = true;
+    taken.mostOfFew = ivfMostOfFew(p.lists.coding);
+    launchIvfGroups(p.lists, taken.firstGroups, stream);
+    launchIvfCandidates(taken, stream);
+    withCoding(p.lists.coding, [&](auto coding) {
+        const auto rescore = [&]<Metric kMetric>() {
+            launchIvfRescore<kMetric, coding()>(
+                    taken,
+                    p.device.blockSharedBytes,
+                    p.device.multiprocessors,
+                    stream);
+        };
+        p.metric == Metric::L2
+                ? rescore.template operator()<Metric::L2>()
+                : rescore.template operator()<Metric::InnerProduct>();
+    });
 }
 
 void launchIvfDistances(

@@ -21,6 +21,18 @@ IvfParams beginIvfRows(
 /// Then what estimates read beside that.
 void beginIvfEstimates(IvfParams& params, Metric metric);
 
+/// Then appends what may be within the limits of rows, of all their lists.
+void launchIvfFound(
+        const IvfKnnProblem& problem,
+        const IvfParams& params,
+        cudaStream_t stream);
+
+/// Then the canonical distances of all that was found.
+void launchIvfFoundDistances(
+        const IvfKnnProblem& problem,
+        IvfRescoreParams& taken,
+        cudaStream_t stream);
+
 /// The canonical distances of all of their lists, to the matrix. The plan keeps
 /// all of them.
 void launchIvfDistances(

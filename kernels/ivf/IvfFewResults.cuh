@@ -37,6 +37,12 @@ struct FewResults {
             if (threadIdx.x % kWarpSize == 0) {
                 params.lostRows[atomicAdd(params.numLost, 1u)] =
                         params.firstRow + row;
+                // What the next search need not look beyond.
+                const uint32_t key =
+                        entryKey(storage.entries[params.search.k - 1]);
+                const float value = key == kNanKey ? NAN : keyValue(key);
+                params.outDistances[int64_t(row + 1) * params.search.k - 1] =
+                        params.largest ? -value : value;
             }
         } else if (isAnyTied) {
             putTied();

@@ -3,6 +3,7 @@
 /// share.
 #pragma once
 
+#include "kernels/device/AsyncCopy.cuh"
 #include "kernels/device/MmaFloat16.cuh"
 #include "kernels/ivf/IvfEstimateTerms.cuh"
 #include "kernels/ivf/IvfFewEstimates.h"
@@ -60,7 +61,7 @@ __device__ __forceinline__ void copyCodebookSlices(
     if (!tryDims.template operator()<4>()) {
         tryDims.template operator()<2>();
     }
-    asm volatile("cp.async.wait_all;" ::: "memory");
+    waitForAllCopies();
     __syncthreads();
 }
 
@@ -185,8 +186,8 @@ struct IvfFewTile {
         const int q = first + lane / 16 * 8 + lane % 8;
         loadFragments(
                 b,
-                uint32_t(__cvta_generic_to_shared(&shared.halves[q][pieceOf(
-                        q, 2 * step + lane / 8 % 2)])));
+                sharedAddress(&shared.halves[q][pieceOf(
+                        q, 2 * step + lane / 8 % 2)]));
     }
 
     /// The rows have pairs of this width, with vectors of such slack.

@@ -6,6 +6,7 @@
 
 #include "kernels/common/DependentLaunch.h"
 #include "kernels/common/DynamicShared.h"
+#include "kernels/common/LaunchesTogether.h"
 #include "kernels/ivf/IvfBoundedScans.h"
 #include "kernels/ivf/IvfDirectFinish.cuh"
 #include "kernels/ivf/IvfDirectSums.cuh"
@@ -26,6 +27,7 @@ template <Metric kMetric, ListCoding kCoding>
 struct IvfFloorsFinish {
     using Finish = DirectFinish<kThreads, kRoom>;
     using Terms = canonical::Terms<kMetric>;
+    static constexpr int kOfThread = 4; // groups, of those that are read once
     static constexpr uint32_t kMostFours = kRoom / kOfFour;
     static constexpr uint32_t kEvery = kNanKey - 1; // key
     static constexpr int kMostPadded =
@@ -46,19 +48,22 @@ struct IvfFloorsFinish {
     __device__ __forceinline__ void run() const {
         Finish finish{shared.finish, params, row};
         const uint32_t k = uint32_t(params.search.k);
-        const uint32_t total = finish.begin();
-        const float* from =
-                params.search.queries + int64_t(row) * params.search.d;
-        for (int c = threadIdx.x; c < kMostPadded; c += kThreads) {
-            shared.query[c] = c < params.search.d ? double(from[c]) : 0.0;
+        // All that is read here comes in one wait.
+        uint32_t least[kOfThread];
+        const float bound = __uint_as_float(params.bounds[2 * row]);
+        const IvfQueryAhead<kThreads> query(params.search, row);
+        const int c = int(threadIdx.x);
+        const bool hasStep = kIsScalar<kCoding> && c < params.search.d;
+        float2 step = {0, 0};
+        if (hasStep) {
+            step = {params.search.steps[c], params.search.starts[c]};
         }
-        if constexpr (kIsScalar<kCoding>) {
-            for (int c = threadIdx.x; c < params.search.d; c += kThreads) {
-                shared.steps[c] = {
-                        params.search.steps[c], params.search.starts[c]};
-            }
+        const uint32_t total = finish.begin(least);
+        query.write(shared.query, kMostPadded);
+        if (hasStep) {
+            shared.steps[c] = step;
         }
-        const uint32_t limit = findGroups(total, k);
+        const uint32_t limit = findGroups(least, total, k, bound);
         if (shared.finish.numGroups <= kRoom) {
             findFours(limit);
         }
@@ -73,11 +78,10 @@ struct IvfFloorsFinish {
 
    private:
     /// Of a key that the estimates of k vectors are not above.
-    __device__ __forceinline__ uint32_t limitOf(uint32_t key) const {
+    __device__ __forceinline__ uint32_t
+    limitOf(uint32_t key, float bound) const {
         const float limit = __double2float_ru(ivf_code::limitOf<kMetric>(
-                double(keyValue(key)),
-                __uint_as_float(params.bounds[2 * row]),
-                params.search.d));
+                double(keyValue(key)), bound, params.search.d));
         // No number: some list has no bound.
         return limit == limit ? min(orderedKey(limit), kEvery) : kEvery;
     }
@@ -90,28 +94,20 @@ struct IvfFloorsFinish {
     /// Groups of 32 columns that have all keys up to a limit, which k vectors
     /// are not above; of more than there is room for some. The block is in step
     /// then. What has no estimate sets no limit, and is within any.
-    __device__ __forceinline__ uint32_t
-    findGroups(uint32_t total, uint32_t k) const {
+    __device__ __forceinline__ uint32_t findGroups(
+            uint32_t (&some)[kOfThread],
+            uint32_t total,
+            uint32_t k,
+            float bound) const {
         auto& found = shared.finish;
-        constexpr int kOfThread = 4;
         constexpr uint32_t kAtOnce = kThreads * kOfThread;
-        const uint32_t* least = params.least +
-                int64_t(row) * (params.search.stride / kListGroup);
-        uint32_t some[kOfThread];
-        const auto load = [&](uint32_t at) {
-#pragma unroll
-            for (int i = 0; i < kOfThread; ++i) {
-                const uint32_t from = at + i * kThreads;
-                some[i] = from < total ? least[from] : kNanKey;
-            }
-        };
         // Those of a thread stay in registers, unless there are more.
         const bool areFew = total <= kAtOnce;
-        load(threadIdx.x);
         const auto forEachFrom = [&](uint32_t lowest, auto take) {
             for (uint32_t at = threadIdx.x; at < total; at += kAtOnce) {
                 if (!areFew) {
-                    load(at);
+                    Finish{shared.finish, params, row}.loadLeast(
+                            at, total, some);
                 }
 #pragma unroll
                 for (int i = 0; i < kOfThread; ++i) {
@@ -133,8 +129,7 @@ struct IvfFloorsFinish {
         uint32_t limit = kEvery;
         if (total > k) {
             limit = limitOf(
-                    entryKey(typename Finish::Narrow{found.narrow}.limit(
-                            forEach, k, k + k / 8 + 8)));
+                    typename Finish::Limit{found.narrow}.of(forEach, k), bound);
         }
         const auto collect = [&] {
             forEachFrom(0, [&](uint64_t entry) {
@@ -346,6 +341,7 @@ struct IvfFloorsFinish {
 };
 
 static_assert(kWarpSize / kPairLanes == kOfFour);
+static_assert(kThreads >= kMostFloorDims); // a step a thread
 
 /// A block a row.
 template <Metric kMetric, ListCoding kCoding>
@@ -367,7 +363,7 @@ __global__ __launch_bounds__(kThreads) void floorsFinishKernel(
 template <Metric kMetric, ListCoding kCoding>
 void launchIvfFloorsFinish(const IvfDirectParams& params, cudaStream_t stream) {
     const auto kernel = floorsFinishKernel<kMetric, kCoding>;
-    launchAfterPrevious(
+    launchTogether(
             kernel,
             dim3(params.search.rows),
             kThreads,

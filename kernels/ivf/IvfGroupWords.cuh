@@ -119,7 +119,7 @@ struct IvfGroupWords {
             const auto* from =
                     static_cast<const uint8_t*>(tables.vectors[probe]) +
                     uint64_t(group) * groupBytes + offset;
-            asm volatile("prefetch.global.L2 [%0];" ::"l"(from));
+            prefetchToL2(from);
         }
     }
 

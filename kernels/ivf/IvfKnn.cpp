@@ -5,7 +5,7 @@
 
 #include "kernels/common/CudaCheck.h"
 #include "kernels/common/Error.h"
-#include "kernels/common/HostWord.h"
+#include "kernels/ivf/IvfAgain.h"
 #include "kernels/ivf/IvfChoice.h"
 #include "kernels/ivf/IvfDirect.h"
 #include "kernels/ivf/IvfDistances.h"
@@ -295,59 +295,6 @@ class IvfRows {
     cudaStream_t stream_;
 };
 
-/// The queries that are not proved, with all distances kept. Whether there are
-/// any.
-bool searchAgain(
-        const IvfKnnProblem& p,
-        const IvfAgainScratch& again,
-        Workspace workspace,
-        cudaStream_t stream) {
-    const uint32_t count = waitForWord(again.count, stream);
-    // As many at a time as leave three quarters of the scratch to the search.
-    const auto bytesOf = [&](idx_t rows) {
-        WorkspaceSlices slices;
-        IvfSomeRows(p, rows, slices);
-        return slices.used();
-    };
-    const auto isFitting = [&](idx_t rows) {
-        const size_t used = bytesOf(rows);
-        // One has room in any case, and more may take of what it needs.
-        return used <= workspace.bytes / 4 &&
-                planIvfKnn(ivfProblemOfSome(p, rows), workspace.bytes - used)
-                        .bytes <= workspace.bytes - used;
-    };
-    idx_t most = count;
-    while (most > 1 && !isFitting(most)) {
-        most = (most + 1) / 2;
-    }
-    for (idx_t first = 0; first < count; first += most) {
-        const idx_t rows = std::min<idx_t>(most, count - first);
-        WorkspaceSlices slices(workspace);
-        IvfAgainParams params = IvfSomeRows(p, rows, slices).params;
-        params.rows = again.rows + first;
-        params.count = uint32_t(rows);
-        params.d = p.lists.d;
-        params.nprobe = p.nprobe;
-        params.k = p.k;
-        params.queries = p.queries;
-        params.probes = p.probes;
-        params.outDistances = p.outDistances;
-        params.outIds = p.outIds;
-        launchIvfGather(params, stream);
-        IvfKnnProblem some = ivfProblemOfSome(p, rows);
-        some.queries = params.someQueries;
-        some.probes = params.someProbes;
-        some.outDistances = params.someDistances;
-        some.outIds = params.someIds;
-        Workspace left;
-        left.bytes = workspace.bytes - slices.used();
-        left.data = slices.take<uint8_t>(left.bytes);
-        runIvfKnn(planIvfKnn(some, left.bytes), some, left, stream);
-        launchIvfScatter(params, stream);
-    }
-    return count > 0;
-}
-
 } // namespace
 
 void runIvfKnn(
@@ -375,7 +322,7 @@ void runIvfKnn(
     WorkspaceSlices slices(workspace);
     const IvfAgainScratch again(p, plan, slices);
     Workspace shared;
-    // Whole slices: searchAgain takes all that is left of them.
+    // Whole slices: searchIvfAgain takes all that is left of them.
     shared.bytes = (workspace.bytes - slices.used()) /
             WorkspaceSlices::kAlignment * WorkspaceSlices::kAlignment;
     shared.data = slices.take<uint8_t>(shared.bytes);
@@ -386,7 +333,7 @@ void runIvfKnn(
         search.run(q, std::min(plan.rowsAtATime, p.numQueries - q), again);
     }
     tell();
-    if (plan.byEstimates() && searchAgain(p, again, shared, stream)) {
+    if (plan.byEstimates() && searchIvfAgain(p, again, shared, stream)) {
         tell();
     }
 }

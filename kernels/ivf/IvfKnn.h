@@ -38,8 +38,8 @@ struct IvfKnnProblem {
     /// [numLists, d], on the device: a query's lists are those of its nprobe
     /// nearest centroids, by centroidMetric (L2 or InnerProduct), equal ones:
     /// lower number first, but none that is NaN away. Read in place of `probes`
-    /// by plans that find lists (IvfKnnPlan); others read `probes`. nullptr:
-    /// there are none
+    /// by plans that find lists (IvfKnnPlan); others read `probes`, and those
+    /// by estimates have them for centers of bounds. nullptr: there are none
     const float* centroids = nullptr;
     Metric centroidMetric = Metric::L2; ///< L2 or InnerProduct
 
@@ -133,8 +133,8 @@ IvfKnnPlan planIvfDistances(const IvfKnnProblem& problem, size_t maxBytes);
 ///          the rest is (+FLT_MAX, -1), for inner products (-FLT_MAX, -1). The
 ///          same bits whatever the scratch, the batch and the device
 /// Stream   enqueues on `stream`; a search by estimates waits, to see which
-///          queries are not proved: those are searched again, with all
-///          distances kept
+///          queries are not proved: those are searched again, within limits or
+///          with all distances kept, and it may wait once more
 /// Memory   plan.bytes: for some queries at a time 4 bytes for every vector of
 ///          near lists, or for four of them, or 12 for each place of the room
 ///          if that is more, 24 for each candidate, 8 (k + 1) bytes and 12 a

@@ -2,12 +2,12 @@
 
 #include <algorithm>
 
+#include "kernels/ivf/IvfChoice.h"
+
 namespace faiss_bits {
 
 namespace {
 
-/// Probes that launchIvfChoice has pairs of (ProbesOfRow).
-constexpr uint32_t kMostProbes = 32;
 /// Of a list, on average, up to which this was faster than groups by
 /// themselves, as in the few shapes that were timed
 /// (docs/design/ivf_candidates.md, "Distances of candidates").
@@ -25,7 +25,7 @@ uint32_t ivfListQueries(const IvfParams& params, int candidates) {
     const IvfLists& lists = params.lists;
     if (!hasIvfListCandidates(lists.coding) || !params.isLower ||
         lists.layout != ListLayout::Interleaved || params.d > kIvfListDims ||
-        params.nearProbes > kMostProbes) {
+        params.nearProbes > kMostChoiceProbes) {
         return 0;
     }
     const double ofList = double(params.rows) * double(params.nearProbes) /

@@ -102,7 +102,7 @@ struct IvfListCandidates {
             if (list.number != staged) {
                 staged = list.number;
                 copyQueries(staged);
-                commit();
+                endCopies();
             }
             next = following;
             following = groupAt(next.number + 1, end);
@@ -114,16 +114,16 @@ struct IvfListCandidates {
                 copy(list, next, slot ^ 1);
                 candidate = candidateOf(next, 0);
             } else {
-                commit();
+                endCopies();
             }
-            asm volatile("cp.async.wait_group 1;" ::: "memory");
+            waitForCopies<1>();
             __syncthreads();
             rescore.search.d == kDims ? score<true>(now, first, slot)
                                       : score<false>(now, first, slot);
             __syncthreads(); // it is read
             slot ^= 1;
         }
-        asm volatile("cp.async.wait_group 0;" ::: "memory");
+        waitForCopies<0>();
     }
 
    private:
@@ -180,10 +180,6 @@ struct IvfListCandidates {
         }
     }
 
-    __device__ __forceinline__ static void commit() {
-        asm volatile("cp.async.commit_group;" ::: "memory");
-    }
-
     /// This thread's, of a group's candidates `first` and on; the last one,
     /// behind the last. Before it is needed.
     __device__ __forceinline__ IvfCandidate
@@ -197,10 +193,7 @@ struct IvfListCandidates {
     __device__ __forceinline__ static void copyPiece(
             void* to,
             const void* from) {
-        asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(
-                             uint32_t(__cvta_generic_to_shared(to))),
-                     "l"(from)
-                     : "memory");
+        copyAsync(sharedAddress(to), from);
     }
 
     /// Begins to copy a group, which is there as a whole.
@@ -225,7 +218,7 @@ struct IvfListCandidates {
                 to[i / kListGroup * kPitch + i % kListGroup] = from[i];
             }
         }
-        commit();
+        endCopies();
     }
 
     /// Begins to copy the queries of a list, and what is added to its vectors;

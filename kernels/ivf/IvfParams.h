@@ -72,6 +72,9 @@ struct IvfParams {
     // farther than the k-th of these.
     bool isLower = false;
     ivf_estimate::Factors bound;
+    /// [numLists, d]: what estimates subtract from a list's vectors; nullptr:
+    /// its first vector.
+    const float* centers = nullptr;
     bool wholeParts = false;        // rows are read sixteen bytes at a time
     const float* nearest = nullptr; // [rows, k]
     const int32_t* nearestPlaces = nullptr; // [rows, k]; -1: there is none

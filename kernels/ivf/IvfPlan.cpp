@@ -234,6 +234,7 @@ IvfKnnProblem ivfProblemOfSome(const IvfKnnProblem& p, idx_t count) {
     IvfKnnProblem some = p;
     some.numQueries = count;
     some.mayWait = false;
+    some.centroids = nullptr; // their lists are known
     return some;
 }
 

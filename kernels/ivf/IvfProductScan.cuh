@@ -17,6 +17,7 @@
 #include <cfloat>
 
 #include "kernels/common/DependentLaunch.h"
+#include "kernels/device/AsyncCopy.cuh"
 #include "kernels/ivf/CodeWords.cuh"
 #include "kernels/ivf/IvfProductQueries.cuh"
 
@@ -70,7 +71,7 @@ struct IvfProductScan {
                 __syncwarp();
             }
             if (isFirst) {
-                asm volatile("cp.async.wait_all;" ::: "memory");
+                waitForAllCopies();
                 __syncthreads(); // the codebook is there
             }
             if (!isThere) {
@@ -88,13 +89,10 @@ struct IvfProductScan {
         const int chunks =
                 int(ivfProductCodebookBytes(params.search.d)) / kChunk;
         const auto* from = reinterpret_cast<const uint8_t*>(params.codebook);
-        const uint32_t to = uint32_t(__cvta_generic_to_shared(codebook));
+        const uint32_t to = sharedAddress(codebook);
 #pragma unroll 4
         for (int i = int(threadIdx.x); i < chunks; i += kThreads) {
-            asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(
-                                 to + i * kChunk),
-                         "l"(from + i * kChunk)
-                         : "memory");
+            copyAsync(to + i * kChunk, from + i * kChunk);
         }
     }
 

@@ -5,6 +5,7 @@
 /// what it has copied.
 #pragma once
 
+#include "kernels/device/AsyncCopy.cuh"
 #include "kernels/device/MmaFloat16.cuh"
 #include "kernels/ivf/IvfEstimateShape.h"
 #include "kernels/ivf/IvfEstimateTerms.cuh"
@@ -76,8 +77,7 @@ struct IvfQueryTiles {
 
     /// Begins to copy the components from `begin` on.
     __device__ __forceinline__ void copy(int begin) {
-        const auto to = uint32_t(
-                __cvta_generic_to_shared(&shared.copies[0][threadIdx.x]));
+        const uint32_t to = sharedAddress(&shared.copies[0][threadIdx.x]);
         constexpr uint32_t kStep = sizeof(shared.copies[0]);
         const float* part = from + begin;
         const int left = isThere ? params.d - componentOf(begin, 0) : 0;
@@ -99,7 +99,7 @@ struct IvfQueryTiles {
                         to + i / 4 * kStep + i % 4 * 4, part + c, c < left);
             }
         }
-        asm volatile("cp.async.commit_group;" ::: "memory");
+        endCopies();
     }
 
     /// Converts what was begun, of a tile with numRows; `begin` is its first
@@ -112,7 +112,7 @@ struct IvfQueryTiles {
             int begin,
             int numRows,
             const Tables& tables) {
-        asm volatile("cp.async.wait_group 0;" ::: "memory");
+        waitForCopies<0>();
         constexpr int kWarpRows = kWarpSize / kRowThreads;
         if (int(threadIdx.x) / kWarpSize * kWarpRows >= numRows) {
             return; // none of this warp's rows is there
@@ -172,9 +172,8 @@ struct IvfQueryTiles {
         const int q = first + lane / 16 * 8 + lane % 8;
         loadFragments(
                 b,
-                uint32_t(__cvta_generic_to_shared(
-                        &shared.halves[slot][q]
-                                      [pieceOf(q, 2 * step + lane / 8 % 2)])));
+                sharedAddress(&shared.halves[slot][q][pieceOf(
+                        q, 2 * step + lane / 8 % 2)]));
     }
 
    private:
@@ -271,17 +270,9 @@ struct IvfQueryTiles {
         // What is not read is filled with zeros.
         const int bytes = isRead ? kBytes : 0;
         if constexpr (kBytes == 16) {
-            asm volatile(
-                    "cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(to),
-                    "l"(from),
-                    "r"(bytes)
-                    : "memory");
+            copyAsync(to, from, bytes);
         } else {
-            asm volatile(
-                    "cp.async.ca.shared.global [%0], [%1], 4, %2;" ::"r"(to),
-                    "l"(from),
-                    "r"(bytes)
-                    : "memory");
+            copyAsyncByL1<4>(to, from, bytes);
         }
     }
 };

@@ -9,7 +9,6 @@
 #include "kernels/common/Error.h"
 #include "kernels/ivf/IvfDistances.h"
 #include "kernels/ivf/IvfTimes.h"
-#include "kernels/ivf/WithCoding.h"
 
 namespace faiss_bits {
 
@@ -178,7 +177,6 @@ bool IvfFoundSearch::run(
         return false;
     }
     IvfRescoreParams taken = scratch_.rescored;
-    taken.takesAll = true;
     const uint32_t most = *std::max_element(found.begin(), found.end());
     if (most <= uint32_t(plan_.search.candidates)) {
         taken.candidates = int(most);
@@ -235,16 +233,7 @@ void IvfFoundSearch::find(IvfParams& search, cudaStream_t stream) const {
             0,
             2 * size_t(plan_.search.rowsAtATime) * sizeof(uint32_t),
             stream));
-    launchIvfPairs(search, kIvfItemQueries, kIvfEstimateVectors, stream);
-    withCoding(p_.lists.coding, [&](auto coding) {
-        const auto estimate = [&]<Metric kMetric>() {
-            launchIvfEstimates<kMetric, coding()>(
-                    search, true, p_.device.multiprocessors, stream);
-        };
-        p_.metric == Metric::L2
-                ? estimate.template operator()<Metric::L2>()
-                : estimate.template operator()<Metric::InnerProduct>();
-    });
+    launchIvfFound(p_, search, stream);
 }
 
 /// The results among what was found.
@@ -264,7 +253,7 @@ void IvfFoundSearch::handOn(
         params.rescored = taken;
         params.radius = radius;
         params.mostFound = mostFound;
-        scoreAll(params.rescored, stream);
+        launchIvfFoundDistances(p_, params.rescored, stream);
         BITS_CUDA_CHECK(cudaMemsetAsync(
                 params.bits,
                 0,
@@ -294,26 +283,6 @@ void IvfFoundSearch::handOn(
         }
     }
     sink.take(part, room);
-}
-
-/// The canonical distances of candidates.
-void IvfFoundSearch::scoreAll(IvfRescoreParams& taken, cudaStream_t stream)
-        const {
-    taken.mostOfFew = ivfMostOfFew(p_.lists.coding);
-    launchIvfGroups(p_.lists, taken.firstGroups, stream);
-    launchIvfCandidates(taken, stream);
-    withCoding(p_.lists.coding, [&](auto coding) {
-        const auto rescore = [&]<Metric kMetric>() {
-            launchIvfRescore<kMetric, coding()>(
-                    taken,
-                    p_.device.blockSharedBytes,
-                    p_.device.multiprocessors,
-                    stream);
-        };
-        p_.metric == Metric::L2
-                ? rescore.template operator()<Metric::L2>()
-                : rescore.template operator()<Metric::InnerProduct>();
-    });
 }
 
 } // namespace faiss_bits

@@ -52,7 +52,6 @@ class IvfFoundSearch {
             float radius,
             RangeSink& sink,
             cudaStream_t stream) const;
-    void scoreAll(IvfRescoreParams& taken, cudaStream_t stream) const;
 
     const IvfFoundPlan& plan_;
     const IvfKnnProblem& p_;

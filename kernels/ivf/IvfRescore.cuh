@@ -6,6 +6,7 @@
 /// while the vectors before them are used.
 #pragma once
 
+#include "kernels/device/AsyncCopy.cuh"
 #include "kernels/ivf/IvfFewCandidates.cuh"
 #include "kernels/ivf/IvfQueryParts.cuh"
 #include "kernels/ivf/ListVectors.cuh"
@@ -135,10 +136,10 @@ struct IvfRescore {
                      vectors + slot * params.search.d * kPitch);
                 candidate = firstOf(next);
             } else {
-                endCopy();
+                endCopies();
             }
             following = groupAt(i + 2 * uint64_t(gridDim.x), numGroups);
-            asm volatile("cp.async.wait_group 1;" ::: "memory");
+            waitForCopies<1>();
             __syncthreads();
             scoreStaged(of, begin, count, first, part);
             __syncthreads(); // it is read
@@ -172,10 +173,6 @@ struct IvfRescore {
         return first + threadIdx.x / kPairLanes < count ? params.search.d : 0;
     }
 
-    __device__ __forceinline__ static void endCopy() {
-        asm volatile("cp.async.commit_group;" ::: "memory");
-    }
-
     /// Begins to copy 32 vectors of an interleaved list, where a group is there
     /// as a whole.
     __device__ __forceinline__ void copy(const TilePlace& place, float* to)
@@ -183,16 +180,13 @@ struct IvfRescore {
         constexpr int kFours = kListGroup / 4;
         const auto* from = static_cast<const float*>(place.list) +
                 place.first * params.search.d;
-        const auto shared = uint32_t(__cvta_generic_to_shared(to));
+        const uint32_t shared = sharedAddress(to);
 #pragma unroll 4
         for (int i = threadIdx.x; i < kFours * params.search.d; i += kThreads) {
             const int at = i / kFours * kPitch + i % kFours * 4;
-            asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(
-                                 shared + uint32_t(sizeof(float)) * at),
-                         "l"(from + 4 * i)
-                         : "memory");
+            copyAsync(shared + uint32_t(sizeof(float)) * at, from + 4 * i);
         }
-        endCopy();
+        endCopies();
     }
 
     __device__ __forceinline__ void stage(const TilePlace& place) const {
@@ -203,7 +197,7 @@ struct IvfRescore {
         if constexpr (kCoding == ListCoding::Float32) {
             if (!isRows) {
                 copy(place, vectors);
-                asm volatile("cp.async.wait_group 0;" ::: "memory");
+                waitForCopies<0>();
                 return;
             }
         }

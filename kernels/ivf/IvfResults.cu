@@ -65,7 +65,7 @@ struct RowResult {
         if (!search.isLower && search.numFound[row] > search.room) {
             return true;
         }
-        if (params.rescored.chosen[next] < 0) {
+        if (params.rescored.takesAll || params.rescored.chosen[next] < 0) {
             return false; // all were scored
         }
         const float last =
@@ -243,6 +243,9 @@ __global__ __launch_bounds__(
         if (threadIdx.x == 0) {
             params.lostRows[atomicAdd(params.numLost, 1u)] =
                     params.firstRow + blockIdx.x;
+            // What the next search need not look beyond.
+            result.distances[k - 1] =
+                    result.places[k - 1] < 0 ? NAN : result.keys[k - 1];
         }
         return;
     }

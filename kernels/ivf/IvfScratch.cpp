@@ -104,6 +104,8 @@ IvfSomeRows::IvfSomeRows(
     params.someProbes = slices.take<idx_t>(size_t(count) * p.nprobe);
     params.someDistances = slices.take<float>(size_t(count) * p.k);
     params.someIds = slices.take<idx_t>(size_t(count) * p.k);
+    limits.keys = slices.take<float>(size_t(count));
+    limits.places = slices.take<int32_t>(size_t(count));
 }
 
 } // namespace faiss_bits

@@ -45,9 +45,22 @@ struct IvfAgainScratch {
             WorkspaceSlices& slices);
 };
 
+/// Limits of rows that were not proved: the k-th distances of what each has
+/// found, which no result is farther than, as its k-th place has them.
+struct IvfAgainLimits {
+    const uint32_t* rows = nullptr; // [count]
+    uint32_t count = 0;
+    int k = 0;
+    bool largest = false;
+    const float* outDistances = nullptr; // of all rows
+    float* keys = nullptr;               // [count]
+    int32_t* places = nullptr;           // [count]; -1: there is none
+};
+
 /// Arrays of `count` queries that are searched again.
 struct IvfSomeRows {
     IvfAgainParams params;
+    IvfAgainLimits limits;
 
     IvfSomeRows(
             const IvfKnnProblem& problem,
@@ -55,7 +68,8 @@ struct IvfSomeRows {
             WorkspaceSlices& slices);
 };
 
-/// A search of `count` of the queries with all distances kept.
+/// A search of `count` of the queries, whose lists are known, with all
+/// distances kept.
 IvfKnnProblem ivfProblemOfSome(const IvfKnnProblem& problem, idx_t count);
 
 /// Of some rows: the final selection, and for a search by estimates those of

@@ -3,6 +3,7 @@
 /// IvfFoursStages.cuh) have in common.
 #pragma once
 
+#include "kernels/device/AsyncCopy.cuh"
 #include "kernels/ivf/IvfDirectSums.cuh"
 #include "kernels/ivf/IvfStagedParams.h"
 #include "kernels/knn/certified/JoinSlots.cuh"
@@ -37,7 +38,7 @@ class IvfStageRing {
 
     /// Ends a copy. There is one for every stage, if only an empty one.
     __device__ __forceinline__ void copyNothing() {
-        asm volatile("cp.async.commit_group;" ::: "memory");
+        endCopies();
         to_ = after(to_);
     }
 
@@ -46,9 +47,9 @@ class IvfStageRing {
     __device__ __forceinline__ void wait() const {
         static_assert(IvfStagedPlan::kMostStages == 3);
         if (count() == 3) {
-            asm volatile("cp.async.wait_group 1;" ::: "memory");
+            waitForCopies<1>();
         } else {
-            asm volatile("cp.async.wait_group 0;" ::: "memory");
+            waitForCopies<0>();
         }
         __syncthreads();
     }
@@ -79,9 +80,6 @@ class IvfStageRing {
     __device__ __forceinline__ uint8_t* stage(int i) const {
         return memory_ + i * params_.stageBytes;
     }
-    __device__ __forceinline__ static uint32_t sharedAddressOf(const void* at) {
-        return uint32_t(__cvta_generic_to_shared(at));
-    }
 
     /// Where a byte of a group's codes is.
     __device__ __forceinline__ static int placeOf(int byte) {
@@ -109,10 +107,7 @@ class IvfStageRing {
                 : 0;
 #pragma unroll kTogether
         for (int i = thread * kChunk; i < whole; i += kThreads * kChunk) {
-            asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(
-                                 sharedAddressOf(to + placeOf(i))),
-                         "l"(codes + i)
-                         : "memory");
+            copyAsync(sharedAddress(to + placeOf(i)), codes + i);
         }
         for (int i = whole + thread; i < bytes; i += kThreads) {
             to[placeOf(i)] = codes[i];
@@ -130,11 +125,9 @@ class IvfStageRing {
             const Place& place) const {
         static_assert(kIvfDirectDims <= kIvfDirectThreads);
         if (centroids() && int(threadIdx.x) < count) {
-            asm volatile(
-                    "cp.async.ca.shared.global [%0], [%1], 4;" ::"r"(
-                            sharedAddressOf(place() + threadIdx.x)),
-                    "l"(centroids() + int64_t(list) * d + begin + threadIdx.x)
-                    : "memory");
+            copyAsyncByL1<4>(
+                    sharedAddress(place() + threadIdx.x),
+                    centroids() + int64_t(list) * d + begin + threadIdx.x);
         }
     }
 

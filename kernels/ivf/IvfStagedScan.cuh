@@ -7,6 +7,7 @@
 
 #include "kernels/common/DependentLaunch.h"
 #include "kernels/common/DynamicShared.h"
+#include "kernels/common/LaunchesTogether.h"
 #include "kernels/ivf/IvfDirectLists.cuh"
 #include "kernels/ivf/IvfGroupWords.cuh"
 #include "kernels/ivf/IvfStagedTables.cuh"
@@ -227,7 +228,7 @@ void launchIvfStagedScan(
         const uint32_t ofRow =
                 std::clamp<uint32_t>(most / search.rows, 1, uint32_t(groups));
         const auto kernel = ivfStagedScanKernel<kMetric, kCoding>;
-        launchAfterPrevious(
+        launchTogether(
                 kernel,
                 dim3(ofRow, search.rows),
                 kIvfDirectThreads,

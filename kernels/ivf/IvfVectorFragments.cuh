@@ -5,6 +5,7 @@
 /// lane reads the four together (ListBlocks.cuh).
 #pragma once
 
+#include "kernels/device/AsyncCopy.cuh"
 #include "kernels/device/MmaFloat16.cuh"
 #include "kernels/ivf/IvfEstimateTerms.cuh"
 #include "kernels/ivf/IvfVectorReads.cuh"
@@ -134,7 +135,7 @@ struct IvfVectorFragments : IvfVectorReads {
             float* second = slices + Blocks::kSliceFloats;
             blocks.copySlice(middle, params.d, second);
             blocks.copySlice(0, params.d, slices);
-            asm volatile("cp.async.wait_group 1;" ::: "memory");
+            waitForCopies<1>();
             __syncthreads();
             addSquares(
                     blocks,
@@ -224,7 +225,7 @@ struct IvfVectorFragments : IvfVectorReads {
         static_assert(2 * sizeof(float) * Blocks::kSliceFloats == kSlicesBytes);
         loadPart<true>(blocks, numVectors, 0, tables, squares, [&](int s) {
             if (s * 16 < d) {
-                asm volatile("cp.async.wait_group 0;" ::: "memory");
+                waitForCopies<0>();
                 // All have it, and have read the one before.
                 __syncthreads();
                 if ((s + 1) * 16 < d) {

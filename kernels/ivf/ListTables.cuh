@@ -33,18 +33,27 @@ __device__ __forceinline__ const float* centroidOf(
 template <class Vectors>
 class ListTables {
    public:
-    /// The center is the first vector of the list.
+    /// The center is what params say, or the first vector of the list.
     __device__ __forceinline__ ListTables(
             const Vectors& vectors,
             const TilePlace& place,
             const IvfParams& params)
             : params_(params),
               first_(vectors.vector(firstOf(place), 0)),
+              center_(params.centers ? params.centers +
+                                      int64_t(place.listNumber) * params.d
+                                     : nullptr),
               centroid_(centroidOf(params, place.listNumber)) {}
 
+    /// Whether the center is what params say.
+    __device__ __forceinline__ bool isGiven() const {
+        return center_ != nullptr;
+    }
     /// A component that is not finite is no help: zero, as behind the last.
     __device__ __forceinline__ float center(int c) const {
-        const float value = c < params_.d ? first_(c) : 0.0f;
+        const float value = c >= params_.d ? 0.0f
+                : center_                  ? __ldg(center_ + c)
+                                           : first_(c);
         return fabsf(value) <= FLT_MAX ? value : 0.0f;
     }
     __device__ __forceinline__ float4 centers(int c) const {
@@ -69,6 +78,7 @@ class ListTables {
 
     const IvfParams& params_;
     typename Vectors::Vector first_;
+    const float* center_;
     const float* centroid_;
 };
 

@@ -3,6 +3,7 @@
 
 #include <type_traits>
 
+#include "kernels/device/AsyncCopy.cuh"
 #include "kernels/ivf/CodesOfFour.cuh"
 #include "kernels/ivf/ListCodes.h"
 #include "kernels/ivf/ListTables.cuh"
@@ -142,8 +143,8 @@ struct ProductBlocks {
     /// kSliceDims, below d. kCodes threads call it.
     __device__ __forceinline__ void copySlice(int c, int d, float* slice)
             const {
-        const auto to = uint32_t(__cvta_generic_to_shared(slice)) +
-                threadIdx.x * uint32_t(sizeof(Row));
+        const uint32_t to =
+                sharedAddress(slice) + threadIdx.x * uint32_t(sizeof(Row));
 #pragma unroll
         for (int i = 0; i < kSliceDims / kDims; ++i) {
             const int at = c + i * kDims;
@@ -152,14 +153,11 @@ struct ProductBlocks {
                 const float* row = codebook +
                         (int64_t(part) * kCodes + threadIdx.x) * dims() +
                         (kDims == 4 ? at - part * int(partDims) : 0);
-                asm volatile("cp.async.ca.shared.global [%0], [%1], %2;" ::"r"(
-                                     to + i * kCodes * uint32_t(sizeof(Row))),
-                             "l"(row),
-                             "n"(sizeof(Row))
-                             : "memory");
+                copyAsyncByL1<sizeof(Row)>(
+                        to + i * kCodes * uint32_t(sizeof(Row)), row);
             }
         }
-        asm volatile("cp.async.commit_group;" ::: "memory");
+        endCopies();
     }
 
    private:

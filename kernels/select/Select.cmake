@@ -108,16 +108,23 @@ foreach(type float __half __nv_bfloat16)
     "launchLaneLists<${type}>(const ShortRowsParams&, LaneListsShape, cudaStream_t)")
 endforeach()
 
-# A few of the best of many rows: lanes of a row, numbers of a lane.
-set(few_arguments "const FewOfRowsParams&, unsigned, size_t, cudaStream_t")
+# A few of the best of rows: keys of a lane, numbers of it (FewOfLanesPlan.cpp).
 foreach(type float __half __nv_bfloat16)
+  set(items_of_lane 32 64)
+  set(numbers_of_lane 1 2)
+  if(type STREQUAL "float")
+    set(items_of_lane 24 32 48 64)
+    set(numbers_of_lane 1 2 4)
+  endif()
   set(signatures "")
-  foreach(shape "32, 1" "32, 2")
-    list(APPEND signatures
-      "launchFewOfRows<${type}, ${shape}>(${few_arguments})")
+  foreach(items IN LISTS items_of_lane)
+    foreach(numbers IN LISTS numbers_of_lane)
+      list(APPEND signatures
+        "launchFewOfLanes<${type}, ${items}, ${numbers}>(const ShortRowsParams&, cudaStream_t)")
+    endforeach()
   endforeach()
-  add_instance("kernels/select/short_rows/FewOfRowsLaunch.cuh"
-    "few_of_rows_${type}" ${signatures})
+  add_instance("kernels/select/short_rows/FewOfLanesLaunch.cuh"
+    "few_of_lanes_${type}" ${signatures})
 endforeach()
 
 # Lists of entries to results, by one block a row; T of the keys.
@@ -153,6 +160,7 @@ endforeach()
 add_library(bits_select OBJECT
   common/ContextId.cpp
   common/DependentLaunch.cpp
+  common/LaunchesTogether.cpp
   common/DeviceTraits.cpp
   common/DynamicShared.cpp
   select/bits/BitsSelect.cpp
@@ -160,7 +168,7 @@ add_library(bits_select OBJECT
   select/SelectCost.cpp
   select/SelectDispatch.cpp
   select/bits/BitsPlan.cpp
-  select/short_rows/FewOfRowsPlan.cpp
+  select/short_rows/FewOfLanesPlan.cpp
   select/short_rows/ShortRowsSelect.cpp
   select/threshold/CombPlan.cpp
   select/threshold/HeldPlan.cpp

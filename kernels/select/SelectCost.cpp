@@ -5,7 +5,7 @@
 
 #include "kernels/select/bits/BitsPlan.h"
 #include "kernels/select/large_k/RowSortLaunch.h"
-#include "kernels/select/short_rows/FewOfRowsPlan.h"
+#include "kernels/select/short_rows/FewOfLanesPlan.h"
 #include "kernels/select/short_rows/ShortRowsPolicy.h"
 #include "kernels/select/threshold/ThresholdPlan.h"
 
@@ -18,8 +18,8 @@ namespace {
 // benchs/results/h200, and to those of the paper's algorithms in papers.json;
 // of rows that one block sorts, to those that tuned the table; of clusters, to
 // twelve cells of an H100 that are not kept; of held rows, and k = 1 in short
-// rows, to select_held_against_6337708.json; of few of many rows, and of
-// k > 2048 by split rows, to select_against_562faa8.json.
+// rows, to select_held_against_6337708.json; of k > 2048 by split
+// rows, to select_against_562faa8.json.
 
 /// What every term is made of.
 struct Shape {
@@ -161,13 +161,13 @@ double laneLists(const SelectProblem& p, const Shape& s) {
     return 8.3 + std::max(s.read, s.rows * row / s.arithmetic);
 }
 
-/// A few of the best of many rows.
-double fewOfRows(const FewOfRowsPlan& plan, const Shape& s) {
-    const double tiles = double(plan.tiles);
-    const double row = 0.9e-6 * s.cols +
-            22e-6 * plan.lanes * (1 + 0.6 * (tiles - 1)) + 7e-6 * s.k;
-    return 9.5 + 0.3 * tiles +
-            std::max(1.02 * s.read, s.rows * row / s.arithmetic);
+/// A few of the best of rows in registers (fitted to twelve cells of an H200,
+/// within a tenth).
+double fewOfLanes(FewOfLanesShape shape, const Shape& s) {
+    const double turns = std::ceil((s.cols + 31) / (32 * shape.items));
+    const double row = 0.2e-3 + 24e-6 * turns * shape.items +
+            0.2e-3 * (shape.minima - 1) + 7e-6 * s.k;
+    return 8.5 + turns + std::max(1.02 * s.read, s.rows * row / s.arithmetic);
 }
 
 /// Keys in registers: loads, a bisection, a sort of what is left.
@@ -175,12 +175,12 @@ double shortRows(const SelectProblem& p, const Shape& s) {
     if (hasLaneLists(p)) {
         return laneLists(p, s);
     }
-    const FewOfRowsPlan few = planFewOfRows(p);
-    if (few.lanes > 0) {
-        return fewOfRows(few, s);
-    }
     if (hasLeastKernel(p)) {
         return leastOfRows(p, s);
+    }
+    const FewOfLanesShape lanes = fewOfLanesShape(p);
+    if (lanes.items > 0) {
+        return fewOfLanes(lanes, s);
     }
     const ShortRowsPolicy& policy = *shortRowsPolicy(p);
     const double step = double(policy.lanes) * policy.items;

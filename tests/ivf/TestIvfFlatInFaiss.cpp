@@ -44,6 +44,73 @@ TEST_F(IvfFlatInFaiss, SmallTrainsAndAdds) {
     EXPECT_TRUE(sameOutput(searchOnHost(index, data.queries, k), found));
 }
 
+/// Lists of other lengths with as many vectors in all, and in the longest: a
+/// search remembers what the longest have together.
+TEST_F(IvfFlatInFaiss, SmallOtherListsOfAsManyVectors) {
+    IvfCase c = someCase();
+    c.q = 80;
+    const IvfData data(c);
+    const auto index = data.makeIndex();
+    index->nprobe = 2;
+    const int k = 20;
+    const auto expectExact = [&](const char* what) {
+        SCOPED_TRACE(what);
+        index->copyTo(data.cpu.get());
+        data.expectExact(searchOnHost(*index, data.queries, k), 2, k);
+    };
+    // Half of them are the first centroid; the others are some of the vectors,
+    // or the second centroid.
+    const int64_t half = c.n / 2;
+    const auto centroid = [&](int list) {
+        std::vector<float> same;
+        for (int64_t i = 0; i < half; ++i) {
+            same.insert(
+                    same.end(),
+                    data.centroids.begin() + list * c.d,
+                    data.centroids.begin() + (list + 1) * c.d);
+        }
+        return same;
+    };
+    const auto addHalf = [&](int64_t first, const float* x) {
+        index->add_with_ids(half, x, data.ids.data() + first);
+    };
+    const auto first = centroid(0);
+    const auto second = centroid(1);
+    std::vector<int64_t> ofSome(half);
+    data.cpu->quantizer->assign(half, data.vectors.data(), ofSome.data());
+    // None of the first list, which stays the longest.
+    std::vector<float> some;
+    for (int64_t i = 0; i < half; ++i) {
+        const float* x = ofSome[i] == 0 ? data.centroids.data() + 2 * c.d
+                                        : data.vectors.data() + i * c.d;
+        some.insert(some.end(), x, x + c.d);
+    }
+    expectExact("as made");
+    index->reset();
+    addHalf(0, first.data());
+    addHalf(half, some.data());
+    expectExact("the first list is long");
+    index->reset();
+    addHalf(0, first.data());
+    addHalf(half, second.data());
+    ASSERT_EQ(index->ntotal, c.n);
+    expectExact("two lists are long");
+    const auto isOfSecond = [&] {
+        return faiss::IDSelectorArray(size_t(half), data.ids.data() + half);
+    };
+    EXPECT_EQ(index->remove_ids(isOfSecond()), size_t(half));
+    addHalf(half, some.data());
+    expectExact("the first list is long again");
+    EXPECT_EQ(index->remove_ids(isOfSecond()), size_t(half));
+    addHalf(half, second.data());
+    expectExact("two lists are long again");
+    index->update_vectors(half, data.ids.data() + half, some.data());
+    expectExact("updated to one");
+    index->update_vectors(half, data.ids.data() + half, second.data());
+    ASSERT_EQ(index->ntotal, c.n);
+    expectExact("updated to two");
+}
+
 TEST_F(IvfFlatInFaiss, SmallClonesBothWays) {
     for (auto metric : {faiss::METRIC_L2, faiss::METRIC_INNER_PRODUCT}) {
         IvfCase c = someCase();

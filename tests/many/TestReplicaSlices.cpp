@@ -6,11 +6,14 @@
 #include <gtest/gtest.h>
 
 #include "faiss_bits/many/ReplicaSlices.h"
+#include "faiss_bits/many/ShardMap.h"
 
 namespace faiss_bits::test {
 namespace {
 
+using gpu::detail::groupSlices;
 using gpu::detail::inSteps;
+using gpu::detail::lateRowsOf;
 using gpu::detail::pieceBegin;
 using gpu::detail::tileSlices;
 
@@ -158,6 +161,32 @@ TEST(ReplicaSlices, EndAsEarlyAsTheyCan) {
                 }
             }
         }
+    }
+}
+
+/// Others than the first end one after the other, by as many queries each, and
+/// by a sixteenth of them at most.
+TEST(ReplicaSlices, EndOneAfterTheOther) {
+    using Rows = std::vector<idx_t>;
+    EXPECT_EQ(lateRowsOf(1, 10240, 250, 195), Rows({0}));
+    EXPECT_EQ(lateRowsOf(2, 10240, 250, 195), Rows({0, 250}));
+    EXPECT_EQ(lateRowsOf(4, 10240, 250, 195), Rows({0, 640, 445, 250}));
+    EXPECT_EQ(lateRowsOf(4, 10240, 250, 320), Rows({0, 890, 570, 250}));
+    EXPECT_EQ(lateRowsOf(4, 10240, 250, 5000), Rows({0, 890, 570, 250}));
+    EXPECT_EQ(lateRowsOf(4, 10240, 0, 0), Rows({0, 0, 0, 0}));
+    // What a group ends earlier by others search.
+    const auto begins = inSteps(
+            groupSlices(
+                    40960,
+                    {1, 1, 1, 1},
+                    lateRowsOf(4, 10240, 250, 195),
+                    {1, 1, 1, 1}),
+            64);
+    EXPECT_EQ(begins.back(), 40960);
+    for (int group = 2; group < 4; ++group) {
+        const idx_t before = begins[group] - begins[group - 1];
+        const idx_t size = begins[group + 1] - begins[group];
+        EXPECT_NEAR(double(size - before), 195, 64);
     }
 }
 

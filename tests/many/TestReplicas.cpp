@@ -4,6 +4,7 @@
 
 #include <faiss/impl/IDSelector.h>
 
+#include "kernels/common/CudaCheck.h"
 #include "tests/many/ManyHarness.h"
 
 namespace faiss_bits::test {
@@ -132,6 +133,46 @@ TEST_F(Replicas, LargerResultsGoHomeInPieces) {
                         sameOutput(searchOnDevice(c.many, queries, k), want))
                         << "q = " << q;
             }
+        }
+    }
+}
+
+/// The other devices' threads are at work before it is known that some arrays
+/// lie on the host: then they begin again, or the call throws.
+TEST_F(Replicas, ThreadsAtWorkWithOtherArrays) {
+    const int d = 8;
+    const int64_t k = 5;
+    const auto vectors = makeVectors(900, d, 1, Fill::Integers);
+    for (const auto& config : waysOf()) {
+        const ReplicasCase c(placesOf(3), d, faiss::METRIC_L2, vectors, config);
+        const int64_t q = 3 * 2048;
+        const auto queries = makeVectors(q, d, 2, Fill::Integers);
+        const auto want = searchOnDevice(c.one, queries, k);
+        const DeviceBuffer<float> x(queries);
+        for (int run = 0; run < 2; ++run) {
+            SearchOutput got = want;
+            std::fill(got.labels.begin(), got.labels.end(), -2);
+            c.many.search(
+                    q, x.data(), k, got.distances.data(), got.labels.data());
+            EXPECT_TRUE(sameOutput(got, want));
+            EXPECT_TRUE(sameOutput(searchOnDevice(c.many, queries, k), want));
+            if (numDevices() < 2) {
+                continue;
+            }
+            BITS_CUDA_CHECK(cudaSetDevice(1));
+            {
+                const DeviceBuffer<int64_t> far(q * k);
+                BITS_CUDA_CHECK(cudaSetDevice(0));
+                EXPECT_THROW(
+                        c.many.search(
+                                q,
+                                x.data(),
+                                k,
+                                got.distances.data(),
+                                far.data()),
+                        faiss::FaissException);
+            }
+            EXPECT_TRUE(sameOutput(searchOnDevice(c.many, queries, k), want));
         }
     }
 }

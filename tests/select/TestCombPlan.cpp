@@ -2,6 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <vector>
+
+#include "kernels/select/threshold/CombLines.h"
 #include "kernels/select/threshold/CombPlan.h"
 
 namespace faiss_bits::test {
@@ -38,15 +42,19 @@ TEST(CombPlans, ManyRowsOfSomeThousandColumns) {
     EXPECT_EQ(threadsOf(onH200(5000, 10240, 1)), 0);
     EXPECT_GT(threadsOf(onH200(600, 10241, 64)), 0);
     EXPECT_EQ(threadsOf(onH200(600, 10241, 65)), 0);
-    // Longer rows of floats, if they are more.
-    EXPECT_EQ(threadsOf(onH200(1055, 16385, 10)), 0);
-    EXPECT_GT(threadsOf(onH200(1056, 16385, 32)), 0);
-    EXPECT_EQ(threadsOf(onH200(1056, 16385, 33)), 0);
-    EXPECT_GT(threadsOf(onH200(2112, 36864, 64)), 0);
-    EXPECT_EQ(threadsOf(onH200(2112, 36864, 65)), 0);
+    EXPECT_EQ(threadsOf(onH200(600, 16384, 192)), 0);
+    EXPECT_GT(threadsOf(onH200(600, 16384, 193)), 0);
+    EXPECT_GT(threadsOf(onH200(600, 16384, 128, kHalf)), 0);
+    EXPECT_EQ(threadsOf(onH200(600, 16384, 129, kHalf)), 0);
+    // Longer rows: 16-bit keys, and floats of larger k if they are many.
+    EXPECT_EQ(threadsOf(onH200(527, 16385, 10)), 0);
+    EXPECT_GT(threadsOf(onH200(528, 16385, 64)), 0);
+    EXPECT_EQ(threadsOf(onH200(2111, 16385, 65)), 0);
+    EXPECT_GT(threadsOf(onH200(2112, 36864, 128)), 0);
+    EXPECT_EQ(threadsOf(onH200(2112, 36864, 129)), 0);
     EXPECT_EQ(threadsOf(onH200(5000, 36865, 10)), 0);
-    EXPECT_GT(threadsOf(onH200(528, 36864, 128, kHalf)), 0);
-    EXPECT_EQ(threadsOf(onH200(528, 36864, 129, kHalf)), 0);
+    EXPECT_GT(threadsOf(onH200(528, 36864, 256, kHalf)), 0);
+    EXPECT_EQ(threadsOf(onH200(528, 36864, 257, kHalf)), 0);
     SelectProblem biased = onH200(5000, 10240, 10);
     const float bias = 0;
     biased.colBias = &bias;
@@ -92,6 +100,76 @@ TEST(CombPlans, SurvivorsHaveRoom) {
     EXPECT_FALSE(planThreshold(small).isComb);
 }
 
+/// Calls use(line) for those of tile t.
+template <class Use>
+void forEachLine(
+        uint32_t tiles,
+        uint32_t together,
+        uint32_t row,
+        uint32_t t,
+        Use use) {
+    for (uint32_t slot = 0; slot < together; ++slot) {
+        const CombLines lines(tiles, together, slot, row);
+        for (uint32_t v = 0; v < 4; ++v) {
+            use(lines.lineOf(v, lines.placeOf(t)));
+        }
+    }
+}
+
+TEST(CombPlans, TilesTakeEachLineOnce) {
+    for (const uint32_t together : {8, 16, 32}) {
+        for (const uint32_t tiles : {1, 2, 3, 7, 20, 36}) {
+            for (const uint32_t row : {0, 1, 123456789}) {
+                std::vector<int> taken(4 * together * tiles);
+                for (uint32_t t = 0; t < tiles; ++t) {
+                    forEachLine(tiles, together, row, t, [&](uint32_t line) {
+                        ASSERT_LT(line, taken.size());
+                        ++taken[line];
+                    });
+                }
+                for (const int times : taken) {
+                    ASSERT_EQ(times, 1);
+                }
+            }
+        }
+    }
+}
+
+/// Keys that come again every few lines, the best in one of these: the limit is
+/// from the two best lines of the first tile. Lines at even distances would let
+/// the whole row through in the worst row, and half of it on average.
+TEST(CombPlans, NoPeriodShowsTheFirstTileItsWorstOnly) {
+    constexpr uint32_t kRows = 64;
+    for (const uint32_t together : {8, 16, 32}) {
+        for (const uint32_t tiles : {6, 8, 20, 32}) {
+            for (const uint32_t period : {tiles, 2 * tiles}) {
+                double sum = 0;
+                double most = 0;
+                for (uint32_t row = 0; row < kRows; ++row) {
+                    for (uint32_t begin = 0; begin < period; ++begin) {
+                        std::vector<uint32_t> behindBest;
+                        forEachLine(
+                                tiles, together, row, 0, [&](uint32_t line) {
+                                    behindBest.push_back(
+                                            (line + begin) % period);
+                                });
+                        std::nth_element(
+                                behindBest.begin(),
+                                behindBest.begin() + 1,
+                                behindBest.end());
+                        const double part =
+                                double(behindBest[1] + 1) / double(period);
+                        sum += part;
+                        most = std::max(most, part);
+                    }
+                }
+                EXPECT_LE(most, 0.75);
+                EXPECT_LE(sum / (kRows * period), 1.5 / 8);
+            }
+        }
+    }
+}
+
 /// Auto takes them in place of short_rows where they take less time.
 TEST(CombPlans, InPlaceOfShortRows) {
     const auto algorithm = [](const SelectProblem& p) {
@@ -104,7 +182,13 @@ TEST(CombPlans, InPlaceOfShortRows) {
             algorithm(onH200(20000, 8000, 200)),
             SelectAlgorithm::SampleThreshold);
     EXPECT_EQ(
-            algorithm(onH200(800, 8000, 10, DataType::Float16)),
+            algorithm(onH200(20000, 10241, 10)),
+            SelectAlgorithm::SampleThreshold);
+    EXPECT_EQ(
+            algorithm(onH200(800, 8000, 17, DataType::Float16)),
+            SelectAlgorithm::SampleThreshold);
+    EXPECT_EQ(
+            algorithm(onH200(800, 8000, 16, DataType::Float16)),
             SelectAlgorithm::ShortRows);
     EXPECT_EQ(algorithm(onH200(800, 8000, 1)), SelectAlgorithm::ShortRows);
 }

@@ -100,6 +100,29 @@ TEST_F(CombRows, BothSidesOfEveryEdge) {
     }
 }
 
+/// The fewest columns that go so: one tile, or two, which blocks of more
+/// threads than a row has packs fill in part.
+TEST_F(CombRows, ShortestRows) {
+    for (const DataType type : kTypes) {
+        for (const int64_t cols : {2048, 2049, 2111, 2112, 2303}) {
+            for (const int64_t rows : {4, 5, 13}) {
+                for (const Values values :
+                     {Values::Random, Values::FewDistinct, Values::SomeNan}) {
+                    SelectCase c = of(rows, cols, type);
+                    c.padding = rows;
+                    c.shift = 1;
+                    c.values = values;
+                    ASSERT_TRUE(takes(c, 256));
+                    expectSelects(c, kKs);
+                    if (HasFailure()) {
+                        return;
+                    }
+                }
+            }
+        }
+    }
+}
+
 TEST_F(CombRows, Layouts) {
     for (const DataType type : kTypes) {
         for (const size_t shift : {0, 1, 4}) {
@@ -120,23 +143,59 @@ TEST_F(CombRows, Layouts) {
     }
 }
 
-/// The worst keys in one tile of each row, or the best, for every tile: the
-/// first one's limit lets all others through, or next to none.
-TEST_F(CombRows, OneTileIsUnlikeTheOthers) {
-    constexpr int64_t kLine = 32;
+/// Rows of 10,000 floats on a device where a few are many.
+SelectProblem floatsFor(int k, bool largest) {
+    SelectProblem p;
+    p.rows = 64;
+    p.cols = 10000;
+    p.k = k;
+    p.largest = largest;
+    p.algorithm = SelectAlgorithm::SampleThreshold;
+    p.device = deviceTraits();
+    p.device.multiprocessors = 1;
+    return p;
+}
+
+constexpr int64_t kLine = 32; // floats
+
+int64_t tilesOf(const SelectProblem& p) {
+    const ThresholdPlan plan = planThreshold(p);
+    EXPECT_TRUE(plan.isComb);
+    const int64_t linesOfTile = plan.policy.threads / 8 * 4;
+    return (p.cols / kLine + linesOfTile - 1) / linesOfTile;
+}
+
+void expectSelects(SelectProblem p, const std::vector<float>& keys) {
+    const DeviceBuffer<float> deviceKeys(keys);
+    DeviceBuffer<float> outKeys(p.rows * p.k, 0xCD);
+    DeviceBuffer<int64_t> outIds(p.rows * p.k, 0xCD);
+    p.keys = deviceKeys.data();
+    p.outKeys = outKeys.data();
+    p.outIds = outIds.data();
+    ASSERT_EQ(selectWorkspaceBytes(p), 0u);
+    runSelect(p, {}, nullptr);
+    BITS_CUDA_CHECK(cudaDeviceSynchronize());
+    const std::vector<float> found = outKeys.download();
+    const std::vector<int64_t> ids = outIds.download();
+    for (int64_t r = 0; r < p.rows; ++r) {
+        const RowOfKeys row{keys.data() + r * p.cols, p.cols};
+        ASSERT_TRUE(isTopKOfRow(
+                row,
+                topKOfRow(row.keys, p.cols, nullptr, 0, p.k, p.largest),
+                found.data() + r * p.k,
+                ids.data() + r * p.k,
+                p.k,
+                0))
+                << "k " << p.k << ", row " << r;
+    }
+}
+
+/// The worst keys in one line of each piece of a row, or the best, for every
+/// one: the first tile's limit lets too many of the others through.
+TEST_F(CombRows, OneLineOfEachPieceIsUnlikeTheOthers) {
     for (const int k : {2, 32, 64, 128, 256}) {
-        SelectProblem p;
-        p.cols = 10000;
-        p.k = k;
-        p.algorithm = SelectAlgorithm::SampleThreshold;
-        p.device = deviceTraits();
-        p.device.multiprocessors = 1;
-        p.rows = 64;
-        const ThresholdPlan plan = planThreshold(p);
-        ASSERT_TRUE(plan.isComb);
-        const int64_t lines = p.cols / kLine;
-        const int64_t linesOfTile = plan.policy.threads / 8 * 4;
-        const int64_t tiles = (lines + linesOfTile - 1) / linesOfTile;
+        const SelectProblem p = floatsFor(k, false);
+        const int64_t tiles = tilesOf(p);
         std::vector<float> keys(size_t(p.rows * p.cols));
         for (int64_t r = 0; r < p.rows; ++r) {
             for (int64_t c = 0; c < p.cols; ++c) {
@@ -146,27 +205,35 @@ TEST_F(CombRows, OneTileIsUnlikeTheOthers) {
                         float((c * 7919 + r) % 20011) + (isUnlike ? far : 0);
             }
         }
-        const DeviceBuffer<float> deviceKeys(keys);
-        DeviceBuffer<float> outKeys(p.rows * k, 0xCD);
-        DeviceBuffer<int64_t> outIds(p.rows * k, 0xCD);
-        p.keys = deviceKeys.data();
-        p.outKeys = outKeys.data();
-        p.outIds = outIds.data();
-        ASSERT_EQ(selectWorkspaceBytes(p), 0u);
-        runSelect(p, {}, nullptr);
-        BITS_CUDA_CHECK(cudaDeviceSynchronize());
-        const std::vector<float> found = outKeys.download();
-        const std::vector<int64_t> ids = outIds.download();
-        for (int64_t r = 0; r < p.rows; ++r) {
-            const RowOfKeys row{keys.data() + r * p.cols, p.cols};
-            ASSERT_TRUE(isTopKOfRow(
-                    row,
-                    topKOfRow(row.keys, p.cols, nullptr, 0, k, false),
-                    found.data() + r * k,
-                    ids.data() + r * k,
-                    k,
-                    0))
-                    << "k " << k << ", row " << r;
+        expectSelects(p, keys);
+        if (HasFailure()) {
+            return;
+        }
+    }
+}
+
+/// Saw teeth as long as the pieces of which a tile takes a line each, twice and
+/// half as long, up and down, from every line on: tiles at even distances would
+/// see one place of each tooth, and fill the buffer tile by tile.
+TEST_F(CombRows, SawTeethOfTheStep) {
+    for (const int k : {2, 20, 60, 120, 250}) {
+        for (const bool largest : {false, true}) {
+            const SelectProblem p = floatsFor(k, largest);
+            const int64_t step = tilesOf(p) * kLine;
+            for (const int64_t period : {step / 2, step, 2 * step}) {
+                std::vector<float> keys(size_t(p.rows * p.cols));
+                for (int64_t r = 0; r < p.rows; ++r) {
+                    for (int64_t c = 0; c < p.cols; ++c) {
+                        const int64_t part = (c + r / 2 * kLine) % period;
+                        keys[r * p.cols + c] =
+                                float(r % 2 == 0 ? part : period - part);
+                    }
+                }
+                expectSelects(p, keys);
+                if (HasFailure()) {
+                    return;
+                }
+            }
         }
     }
 }

@@ -154,7 +154,7 @@ bool takesAllPairs(const FlatKnnProblem& p) {
 }
 
 // Microseconds here are as they were measured on an H200
-// (docs/design/flat_few_vectors.md).
+// (docs/design/flat_few_vectors_lists.md).
 
 double allPairsMicroseconds(const FlatKnnProblem& p) {
     const double q = double(p.numQueries);

@@ -312,6 +312,7 @@ void Certifier::finish(idx_t firstQuery, idx_t count) {
     launches.rescore(params, stream_);
     ScanAgainParams scan = scanOf(params);
     scan.mayBeAlike = params.entries != nullptr;
+    scan.areRanked = true;
     launches.scanAgain(scan, p_.device.multiprocessors, stream_);
 }
 

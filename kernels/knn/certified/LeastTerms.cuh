@@ -15,6 +15,20 @@ constexpr bool kHasLeastTerms = kMetric == Metric::L2 ||
         kMetric == Metric::Lp || kMetric == Metric::Canberra ||
         kMetric == Metric::BrayCurtis || kMetric == Metric::JensenShannon;
 
+/// Those of which least() is the distance, or NaN.
+template <Metric kMetric>
+constexpr bool kIsExactInFloat = kMetric == Metric::Linf;
+
+/// Those whose distance is NaN where a component is infinite or NaN.
+template <Metric kMetric>
+constexpr bool kWantsFinite = kMetric == Metric::Canberra ||
+        kMetric == Metric::BrayCurtis || kMetric == Metric::JensenShannon;
+
+/// Those that have an upper bound, too.
+template <Metric kMetric>
+constexpr bool kHasMostTerms =
+        kMetric == Metric::L2 || kMetric == Metric::JensenShannon;
+
 /// add() takes the components x and q of a pair to its sums; least() is what
 /// the canonical distance, rounded to float32, is not below. The distance is a
 /// number: of NaN nothing is said. Zeros add nothing.
@@ -52,7 +66,7 @@ struct LeastTerms {
         } else if constexpr (kMetric == Metric::L1) {
             s[0] = __fadd_rn(s[0], off);
         } else if constexpr (kMetric == Metric::Linf) {
-            s[0] = fmaxf(s[0], off);
+            s[0] = larger(s[0], off);
         } else if constexpr (kMetric == Metric::Lp) {
             s[0] = __fadd_rn(s[0], powerOf<kHalves>(off));
         } else if constexpr (kMetric == Metric::Canberra) {
@@ -63,13 +77,17 @@ struct LeastTerms {
             s[1] = __fadd_rn(s[1], fabsf(__fadd_rn(x, q)));
         } else {
             // With m = (x + q) / 2 and t = (x - q) / (x + q) the term is
-            // m ((1 + t) log(1 + t) + (1 - t) log(1 - t)) / 2, whose series
-            // is m (t^2 / 2 + t^4 / 12 + ...): it is not below
-            // (x - q)^2 / (4 (x + q)). Of two negative components it is below
-            // 0.
+            // m ((1 + t) log(1 + t) + (1 - t) log(1 - t)) / 2, which is
+            // (x - q)^2 / (4 (x + q)) times what seriesOf() is not above. Of
+            // negative components it is NaN or below 0.
             const float both = __fadd_rn(x, q);
             const float ratio = __fmul_rn(off, reciprocal(both));
-            s[0] = both < 0 ? -infinity() : __fmaf_rn(ratio, off, s[0]);
+            const float series = off == both
+                    ? kGreatestSeries
+                    : seriesOf(__fmul_rn(ratio, ratio));
+            s[0] = fminf(x, q) < 0
+                    ? -infinity()
+                    : __fmaf_rn(__fmul_rn(ratio, off), series, s[0]);
             s[1] = __fadd_rn(s[1], both);
         }
     }
@@ -87,13 +105,19 @@ struct LeastTerms {
             sum = s[0] < kMost && s[1] < kMost && s[1] > 0
                     ? fminf(s[0] / s[1], kMost)
                     : 0.0f;
+        } else if constexpr (kMetric == Metric::Linf) {
+            // The distance. Where a difference has more bits than float64 has,
+            // one component is so small that the other is it in float32.
+            return sum;
         } else if constexpr (kMetric == Metric::Canberra) {
             sum = s[0] < kMost ? s[0] : 0.0f;
         } else if constexpr (kMetric == Metric::JensenShannon) {
-            // Logarithms in float64 leave some 2^-51 of the components, and
-            // sums d / 8 + 4 roundings of 2^-53 of these.
-            const float lost = s[1] * (float(d + 64) * 0x1p-50f);
-            return __fadd_rd(0.25f * sum * rest, -lost) - tiny;
+            // What float64 leaves of a component's two logarithms; its sums
+            // are of terms that are not below 0 but for that.
+            const float lost = s[1] * 0x1.4p-51f;
+            sum = sum > kMost ? kMost : sum;
+            sum = rest > 0.5f ? sum : -infinity();
+            return __fadd_rd(0.25f * sum * fmaxf(rest, 0.5f), -lost) - tiny;
         } else {
             // The true sum is no less, if it was too large for float32.
             sum = fminf(sum, kMost);
@@ -101,10 +125,59 @@ struct LeastTerms {
         return rest > 0 ? sum * rest - tiny : 0.0f;
     }
 
+    /// What the canonical distance, rounded to float32, is not above; NaN where
+    /// nothing is known, and where the distance is NaN.
+    __device__ __forceinline__ static float most(
+            const float (&s)[kSums],
+            int d) {
+        static_assert(kHasMostTerms<kMetric>);
+        constexpr int kMostComponents = 8192; // squares of errors are small
+        const float more = 1 + float(d + 16) * 0x1p-23f;
+        // Terms are rounded down by as much as up.
+        const float tiny = fmaxf(0x1p-140f, float(d) * 0x1p-149f);
+        float sum = d <= kMostComponents ? s[0] : nan();
+        if constexpr (kMetric == Metric::JensenShannon) {
+            // Components below 2^-120 may have been left out.
+            const float lost = s[1] * 0x1.4p-51f + float(d) * 0x1p-120f;
+            sum = sum >= 0 && s[1] < 0x1p126f ? sum * (0.25f * kSeriesLeaves)
+                                              : nan();
+            return sum * more + lost;
+        }
+        return sum * more + tiny;
+    }
+
    private:
     __device__ __forceinline__ static float infinity() {
         return __uint_as_float(0x7f800000u);
     }
+
+    __device__ __forceinline__ static float nan() {
+        return __uint_as_float(0x7fffffffu);
+    }
+
+    /// NaN if one of them is.
+    __device__ __forceinline__ static float larger(float a, float b) {
+        float result;
+        asm("max.NaN.f32 %0, %1, %2;" : "=f"(result) : "f"(a), "f"(b));
+        return result;
+    }
+
+    /// 2 log 2, of which a component that only one of two has adds (x + q) / 4,
+    /// less 2^-18 for what of it is rounded.
+    static constexpr float kGreatestSeries = 0x1.62e42ep+0f * (1 - 0x1p-18f);
+
+    /// ((1 + t) log(1 + t) + (1 - t) log(1 - t)) / t^2 of t^2, or 1.2% less:
+    /// the polynomial that has its value at 0 and meets it, without crossing,
+    /// at 0.4 and 0.95; 2^-18 is taken off for what is rounded.
+    __device__ __forceinline__ static float seriesOf(float square) {
+        float sum = __fmaf_rn(0.990018189f, square, -1.499981930f);
+        sum = __fmaf_rn(sum, square, 0.836776058f);
+        sum = __fmaf_rn(sum, square, 0.042945772f);
+        return __fmaf_rn(sum, square, 1 - 0x1p-18f);
+    }
+
+    /// The true value is no more than so many times that.
+    static constexpr float kSeriesLeaves = 1.0123f;
 
     /// Of what is smaller the reciprocal of 2^-120: no more than its own.
     __device__ __forceinline__ static float reciprocal(float a) {

@@ -73,9 +73,12 @@ struct ScanAgain {
     /// Tiles of pairs that are looked at before they are computed: vectors,
     /// queries, these where few are left, and components at a time.
     static constexpr int kFilterVectors = 64;
-    static constexpr int kFilterQueries = 32;
+    static constexpr int kFilterQueries = kIsOfProducts<kMetric> ? 64 : 32;
     static constexpr int kFewFilterQueries = 16;
+    static constexpr int kFewestFilterQueries =
+            kMetric == Metric::JensenShannon ? 4 : kFewFilterQueries;
     static constexpr int kFilterDepth = 16;
+    static constexpr int kFilterPad = kIsOfProducts<kMetric> ? 4 : 1;
     static_assert(kChunk % kFilterVectors == 0);
     /// Slots that have an end of the scan together: as many as tiles have, or
     /// several tiles.
@@ -84,6 +87,7 @@ struct ScanAgain {
     static_assert(kEndSlots % Tile::kQueries == 0);
     static_assert(kEndSlots % kFilterQueries == 0);
     static_assert(kEndSlots % kFewFilterQueries == 0);
+    static_assert(kEndSlots % kFewestFilterQueries == 0);
     static_assert(kFewSlots <= kEndSlots);
     /// Vectors of an item: a tile of products is as wide as its chunk.
     static constexpr int kPartVectors =
@@ -100,10 +104,12 @@ struct ScanAgain {
             uint32_t ofGroups[kGroupSlots]; // sizes, or keys of a query
             struct {
                 // Four more: sixteen bytes of a row at a time, from banks that
-                // differ as the rows do.
-                alignas(16) float vectors[kFilterDepth][kFilterVectors + 4];
-                float queries[kFilterDepth][kFilterQueries + 1];
+                // differ as the rows do. Two steps of components.
+                alignas(16) float vectors[2][kFilterDepth][kFilterVectors + 4];
+                alignas(16) float queries[2][kFilterDepth]
+                                         [kFilterQueries + kFilterPad];
                 uint16_t near[kFilterVectors * kFilterQueries]; // pairs
+                bool isOdd[kFilterVectors + kFilterQueries];    // not finite
             } filter;
         };
         uint32_t rows[kMaxScanSlots];
@@ -124,6 +130,11 @@ struct ScanAgain {
     /// Sets of equal vectors, where these are scanned in place of vectors; else
     /// 0.
     uint32_t numGroups = 0;
+    /// Chunks of which only upper bounds are looked at, for limits: those of
+    /// the steps at work; else 0.
+    uint32_t numRough = 0;
+    /// L2: products of float64 leave many pairs in doubt.
+    bool areNear = false;
 
     /// Inlined: a call would have all that is shared in memory behind pointers.
     __device__ __forceinline__ void run() {
@@ -160,7 +171,7 @@ struct ScanAgain {
             if (blockIdx.x == 0) {
                 for (uint32_t s = threadIdx.x; s < used; s += kThreads) {
                     params.counts[s] = 0;
-                    params.limits[s] = kNoEntry;
+                    params.limits[s] = rankedLimit(shared.rows[s]);
                 }
                 if (threadIdx.x == 0 && search.numRepeated) {
                     atomicAdd(search.numRepeated, used);
@@ -183,9 +194,19 @@ struct ScanAgain {
                     min(max(room / 2 / params.keep, int64_t(1)), kMostGrowth));
             const uint32_t firstStep = min(firstChunks(growth), most);
             uint32_t step = isKnown ? chunks : firstStep;
+            if (!isKnown) {
+                bool areLimited = false;
+                if (params.areRanked) {
+                    readLimits(used);
+                    areLimited = hasLimits(used);
+                }
+                areNear = arePairsNear(used);
+                numRough = areLimited ? 0 : roughChunks(used);
+                step = areLimited || numRough > 0 ? most : firstStep;
+            }
             uint32_t widest = chunks; // of a step
             for (uint32_t done = 0; done < chunks;) {
-                step = min(step, chunks - done);
+                step = min(step, (numRough > 0 ? numRough : chunks) - done);
                 Begin::wait();
                 readLimits(used);
                 scanStep(done, step, used);
@@ -218,6 +239,13 @@ struct ScanAgain {
                 step = uint32_t(
                         min(max(int64_t(most), int64_t(done) * growth),
                             int64_t(widest)));
+                if (done == numRough) {
+                    forgetRough(used);
+                    grid.sync();
+                    // Of bounds that are alike all may pass.
+                    step = most;
+                    numRough = done = 0;
+                }
             }
             if (params.keep > kSharedSort) {
                 finishTogether(used);
@@ -339,6 +367,11 @@ struct ScanAgain {
             int64_t vector,
             const float (&distances)[kCount],
             uint32_t mask);
+    template <int kWidth, int kDown, int kAcross>
+    __device__ __forceinline__ void appendLanes(
+            uint32_t slot,
+            int64_t vector,
+            const float (&distances)[kDown][kAcross]);
     template <class Places, int kDown, int kAcross>
     __device__ __forceinline__ void appendTile(
             uint32_t slot,
@@ -347,6 +380,7 @@ struct ScanAgain {
             uint64_t sure);
 
     // Lists and their limits: ScanAgainLists.cuh.
+    __device__ __forceinline__ uint64_t rankedLimit(uint32_t row) const;
     __device__ __forceinline__ void readLimits(uint32_t used);
     __device__ __forceinline__ bool isOverfull(uint32_t used) const;
     __device__ __forceinline__ void forgetStep(uint32_t used);
@@ -387,6 +421,11 @@ struct ScanAgain {
     template <int kQueries, int kHalves>
     __device__ __forceinline__ uint32_t
     filteredTile(int64_t first, uint32_t slot, uint32_t rows);
+
+    // Limits by upper bounds: ScanRough.cuh.
+    __device__ __forceinline__ bool arePairsNear(uint32_t used) const;
+    __device__ __forceinline__ uint32_t roughChunks(uint32_t used) const;
+    __device__ __forceinline__ void forgetRough(uint32_t used);
 
     // Of rows whose candidates are to be sorted: SortAlike.cuh.
     __device__ __forceinline__ void sortAlike();
@@ -448,4 +487,5 @@ __global__ void __launch_bounds__(
 #include "kernels/knn/certified/ScanAppend.cuh"
 #include "kernels/knn/certified/ScanFiltered.cuh"
 #include "kernels/knn/certified/ScanGroups.cuh"
+#include "kernels/knn/certified/ScanRough.cuh"
 #include "kernels/knn/certified/SortAlike.cuh"

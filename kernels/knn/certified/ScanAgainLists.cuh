@@ -26,6 +26,29 @@ __device__ __forceinline__ uint32_t leastKey() {
     }
 }
 
+/// What is just behind the last of the results that a row has already, as that
+/// one is to be found again. kNoEntry: it has less than k, or they were not
+/// ranked.
+template <Metric kMetric, class Begin>
+__device__ __forceinline__ uint64_t
+ScanAgain<kMetric, Begin>::rankedLimit(uint32_t row) const {
+    const CertifiedParams& search = params.search;
+    const int last = int(params.keep) - 1;
+    // Rows with the second flag are ranked where sortAlike() has been.
+    if (!params.areRanked || last >= search.numCandidates ||
+        (search.flags[2 * int64_t(row) + 1] != 0 && !params.mayBeAlike) ||
+        search.columns[int64_t(row) * search.numCandidates + last] < 0) {
+        return kNoEntry;
+    }
+    const int64_t at = int64_t(row) * search.k + last;
+    const int64_t id = search.ids64
+            ? static_cast<const int64_t*>(search.outIds)[at]
+            : static_cast<const int32_t*>(search.outIds)[at];
+    const float distance = search.outDistances[at];
+    const float key = kIsSimilarity<kMetric> ? 0.0f - distance : distance;
+    return id < 0 ? kNoEntry : makeEntry(orderedKey(key), uint32_t(id)) + 1;
+}
+
 /// Limits as they are before a step, and until it ends. Counts are not read
 /// here: a block that comes late would find what others have appended.
 template <Metric kMetric, class Begin>

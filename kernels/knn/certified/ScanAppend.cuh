@@ -72,6 +72,61 @@ __device__ __forceinline__ void ScanAgain<kMetric, Begin>::appendSome(
     }
 }
 
+/// Distances of kDown slots and kAcross vectors, other vectors in each of
+/// kWidth lanes side by side, which share the slots and take their places
+/// together; NaN are none. All lanes of the warp call it.
+template <Metric kMetric, class Begin>
+template <int kWidth, int kDown, int kAcross>
+__device__ __forceinline__ void ScanAgain<kMetric, Begin>::appendLanes(
+        uint32_t slot,
+        int64_t vector,
+        const float (&distances)[kDown][kAcross]) {
+    constexpr uint32_t kByte = 0xFF;
+    static_assert(kDown <= 4 && kWidth * kAcross <= int(kByte));
+    const int lane = threadIdx.x % kWidth;
+    const auto entryOf = [&](int a, int b) {
+        return distanceEntry<kMetric>(distances[a][b], uint32_t(vector + b));
+    };
+    uint32_t within = 0;
+    uint32_t counts = 0; // a byte a slot
+#pragma unroll
+    for (int a = 0; a < kDown; ++a) {
+#pragma unroll
+        for (int b = 0; b < kAcross; ++b) {
+            // Of what is none the slot need not be one.
+            const bool is = distances[a][b] == distances[a][b] &&
+                    belongs(slot + a, entryOf(a, b));
+            within |= is ? 1u << (a * kAcross + b) : 0;
+            counts += is ? 1u << 8 * a : 0;
+        }
+    }
+    if (!__any_sync(kFullWarp, within != 0)) {
+        return;
+    }
+    uint32_t upTo = counts; // this lane
+#pragma unroll
+    for (int distance = 1; distance < kWidth; distance *= 2) {
+        const uint32_t other =
+                __shfl_up_sync(kFullWarp, upTo, distance, kWidth);
+        upTo += lane >= distance ? other : 0;
+    }
+    const uint32_t all = __shfl_sync(kFullWarp, upTo, kWidth - 1, kWidth);
+    const uint32_t mine = lane < kDown ? all >> 8 * lane & kByte : 0;
+    const uint32_t begin =
+            mine != 0 ? atomicAdd(params.counts + slot + lane, mine) : 0;
+#pragma unroll
+    for (int a = 0; a < kDown; ++a) {
+        uint32_t at = __shfl_sync(kFullWarp, begin, a, kWidth) +
+                ((upTo - counts) >> 8 * a & kByte);
+#pragma unroll
+        for (int b = 0; b < kAcross; ++b) {
+            if (within >> (a * kAcross + b) & 1) {
+                putEntry(slot + a, at++, entryOf(a, b));
+            }
+        }
+    }
+}
+
 /// Distances of a tile of products: the four lanes that share four queries take
 /// the places of a query each.
 template <Metric kMetric, class Begin>

@@ -12,6 +12,25 @@
 
 namespace faiss_bits {
 
+/// Some numbers side by side in shared memory.
+template <int kCount>
+__device__ __forceinline__ void readSome(
+        float (&values)[kCount],
+        const float* from) {
+    if constexpr (kCount == 4) {
+        const float4 four = *reinterpret_cast<const float4*>(from);
+        values[0] = four.x;
+        values[1] = four.y;
+        values[2] = four.z;
+        values[3] = four.w;
+    } else {
+#pragma unroll
+        for (int i = 0; i < kCount; ++i) {
+            values[i] = from[i];
+        }
+    }
+}
+
 /// Chunks `begin` to begin + count.
 template <Metric kMetric, class Begin>
 __device__ __forceinline__ void ScanAgain<kMetric, Begin>::scanStep(
@@ -22,7 +41,7 @@ __device__ __forceinline__ void ScanAgain<kMetric, Begin>::scanStep(
         return scanGroups(begin, count, used);
     }
     if constexpr (kHasLeastTerms<kMetric>) {
-        if (mayFilter(used)) {
+        if (mayFilter(used) || areNear) {
             return scanFiltered(begin, count, used);
         }
     }
@@ -58,19 +77,36 @@ __device__ __forceinline__ void ScanAgain<kMetric, Begin>::scanFiltered(
         uint32_t begin,
         uint32_t count,
         uint32_t used) {
-    constexpr uint32_t kParts = kChunk / kPartVectors;
-    const uint32_t queries =
-            used <= kFewFilterQueries ? kFewFilterQueries : kFilterQueries;
+    uint32_t queries = used <= 2 * kFewestFilterQueries ? kFewestFilterQueries
+            : used <= kFewFilterQueries                 ? kFewFilterQueries
+                                                        : kFilterQueries;
+    uint32_t parts = kChunk / kPartVectors;
+    const auto tilesOf = [&] {
+        return count * parts * ((used + queries - 1) / queries);
+    };
+    // Smaller tiles where there are few.
+    if (tilesOf() < 16 * gridDim.x) {
+        parts = kChunk / kFilterVectors;
+    }
+    if (queries > kFewFilterQueries && tilesOf() < gridDim.x) {
+        queries = kFewFilterQueries;
+    }
     const uint32_t queryTiles = (used + queries - 1) / queries;
-    const uint32_t tiles = count * kParts * queryTiles;
+    const uint32_t tiles = tilesOf();
+    const uint32_t ofPart = kChunk / parts;
     // Without a limit all pairs are near.
-    int unfiltered = kHasLongTerms<kMetric> || hasLimits(used) ? 0 : INT_MAX;
+    const bool isFiltered = kHasLongTerms<kMetric> ||
+            kIsExactInFloat<kMetric> || numRough > 0 || hasLimits(used);
+    int unfiltered = isFiltered ? 0 : INT_MAX;
+    // Near pairs of a tile, one of so many, that are too many: by eight lanes
+    // a pair takes some times as long as in a tile.
+    const uint32_t crowd = areNear ? 3 : 8;
     // Tiles of the same vectors side by side.
     for (uint32_t t = blockIdx.x; t < tiles; t += gridDim.x) {
         const uint32_t part = t / queryTiles;
         const int64_t first =
-                chunkAt(begin + part / kParts) + part % kParts * kPartVectors;
-        const int64_t last = min(first + kPartVectors, params.search.n);
+                chunkAt(begin + part / parts) + part % parts * ofPart;
+        const int64_t last = min(first + ofPart, params.search.n);
         const uint32_t slot = t % queryTiles * queries;
         if (first >= last || isBehind(first, slot)) {
             continue;
@@ -85,14 +121,16 @@ __device__ __forceinline__ void ScanAgain<kMetric, Begin>::scanFiltered(
         withHalves<kMetric>(usualPower(), [&](auto halves) {
             constexpr int kHalves = decltype(halves)::value;
             for (int64_t v = first; v < last; v += kFilterVectors) {
-                near += queries == kFewFilterQueries
+                near += queries == kFilterQueries
+                        ? filteredTile<kFilterQueries, kHalves>(v, slot, rows)
+                        : queries == kFewFilterQueries
                         ? filteredTile<kFewFilterQueries, kHalves>(
                                   v, slot, rows)
-                        : filteredTile<kFilterQueries, kHalves>(v, slot, rows);
+                        : filteredTile<kFewestFilterQueries, kHalves>(
+                                  v, slot, rows);
             }
         });
-        // By eight lanes a pair takes some times as long as in a tile.
-        if (!kHasLongTerms<kMetric> && near > rows * kPartVectors / 8) {
+        if (!kHasLongTerms<kMetric> && near > rows * ofPart / crowd) {
             unfiltered = kUnfilteredTiles;
         }
     }
@@ -154,7 +192,8 @@ __device__ __forceinline__ void ScanAgain<kMetric, Begin>::wholeTile(
 }
 
 /// The same of kFilterVectors vectors, and of those pairs alone that may be
-/// within the limits. Returns how many they were.
+/// within the limits. Returns how many they were. In rough steps what distances
+/// are no more than, of none; so for metrics that are exact in float32.
 template <Metric kMetric, class Begin>
 template <int kQueries, int kHalves>
 __device__ __forceinline__ uint32_t ScanAgain<kMetric, Begin>::filteredTile(
@@ -164,96 +203,151 @@ __device__ __forceinline__ uint32_t ScanAgain<kMetric, Begin>::filteredTile(
     using Least = LeastTerms<kMetric>;
     constexpr int kDepth = kFilterDepth;
     constexpr int kRowStep = kThreads / kDepth; // rows that are read at a time
-    constexpr int kVectorsOfLane = 4;
-    constexpr int kQueriesOfLane = kQueries / 16;
-    static_assert(kFilterVectors == 16 * kVectorsOfLane && kThreads == 256);
+    constexpr int kQueryLanes = kQueries < 16 ? kQueries : 16;
+    constexpr int kVectorLanes = kThreads / kQueryLanes;
+    constexpr int kVectorsOfLane = kFilterVectors / kVectorLanes;
+    constexpr int kQueriesOfLane = kQueries / kQueryLanes;
+    static_assert(kVectorsOfLane * kVectorLanes == kFilterVectors);
+    static_assert(kVectorsOfLane == 1 || kVectorsOfLane == 4);
     const CertifiedParams& search = params.search;
     auto& tile = shared.filter;
     const int column = threadIdx.x % kDepth;
     const int row = threadIdx.x / kDepth;
-    const int firstVector = threadIdx.x % 16 * kVectorsOfLane;
-    const int firstQuery = threadIdx.x / 16 * kQueriesOfLane;
+    const int firstVector = threadIdx.x % kVectorLanes * kVectorsOfLane;
+    const int firstQuery = threadIdx.x / kVectorLanes * kQueriesOfLane;
     float sums[kQueriesOfLane][kVectorsOfLane][Least::kSums] = {};
     __syncthreads();
     if (threadIdx.x == 0) {
         shared.kept = 0;
     }
+    if (kWantsFinite<kMetric> &&
+        threadIdx.x < kFilterVectors + kFilterQueries) {
+        tile.isOdd[threadIdx.x] = false;
+    }
+    const auto noteOdd = [&](int i, float component) {
+        if (kWantsFinite<kMetric> && !(fabsf(component) < INFINITY)) {
+            tile.isOdd[i] = true;
+        }
+    };
     // Components are on their way for the time of a step.
     constexpr int kVectorLoads = kFilterVectors / kRowStep;
-    constexpr int kQueryLoads = kQueries / kRowStep;
+    constexpr int kQueryLoads = (kQueries + kRowStep - 1) / kRowStep;
+    const int64_t columnStride = search.vectors.columnStride;
+    int64_t vectorsAt[kVectorLoads];
+    int64_t queriesAt[kQueryLoads];
+#pragma unroll
+    for (int i = 0; i < kVectorLoads; ++i) {
+        vectorsAt[i] = min(first + row + i * kRowStep, search.n - 1) *
+                        search.vectors.rowStride +
+                column * columnStride;
+    }
+#pragma unroll
+    for (int i = 0; i < kQueryLoads; ++i) {
+        const uint32_t q = min(uint32_t(row + i * kRowStep), rows - 1);
+        queriesAt[i] = int64_t(shared.rows[slot + q]) * search.d + column;
+    }
     float nextVectors[kVectorLoads];
     float nextQueries[kQueryLoads];
     const auto fetch = [&](int depth) {
-        const int c = depth + column;
-        const bool isThere = c < search.d;
+        const bool isThere = depth + column < search.d;
         withVectors(search.vectors, [&](const auto* data) {
+            data += depth * columnStride;
 #pragma unroll
             for (int i = 0; i < kVectorLoads; ++i) {
-                const int64_t vector =
-                        min(first + row + i * kRowStep, search.n - 1);
-                nextVectors[i] = isThere
-                        ? toFloat(
-                                  data[vector * search.vectors.rowStride +
-                                       c * search.vectors.columnStride])
-                        : 0.0f;
+                nextVectors[i] = isThere ? toFloat(data[vectorsAt[i]]) : 0.0f;
             }
         });
 #pragma unroll
         for (int i = 0; i < kQueryLoads; ++i) {
-            const uint32_t q = min(uint32_t(row + i * kRowStep), rows - 1);
-            nextQueries[i] = isThere
-                    ? search.queries
-                              [int64_t(shared.rows[slot + q]) * search.d + c]
-                    : 0.0f;
+            nextQueries[i] =
+                    isThere ? (search.queries + depth)[queriesAt[i]] : 0.0f;
         }
     };
-    fetch(0);
-    for (int depth = 0; depth < search.d; depth += kDepth) {
-        __syncthreads();
+    const auto store = [&](int buffer) {
 #pragma unroll
         for (int i = 0; i < kVectorLoads; ++i) {
-            tile.vectors[column][row + i * kRowStep] = nextVectors[i];
+            tile.vectors[buffer][column][row + i * kRowStep] = nextVectors[i];
+            noteOdd(row + i * kRowStep, nextVectors[i]);
         }
 #pragma unroll
         for (int i = 0; i < kQueryLoads; ++i) {
-            tile.queries[column][row + i * kRowStep] = nextQueries[i];
+            if (kQueries % kRowStep == 0 || row + i * kRowStep < kQueries) {
+                tile.queries[buffer][column][row + i * kRowStep] =
+                        nextQueries[i];
+                noteOdd(kFilterVectors + row + i * kRowStep, nextQueries[i]);
+            }
         }
-        __syncthreads();
-        if (depth + kDepth < search.d) {
+    };
+    fetch(0);
+    __syncthreads();
+    store(0);
+    __syncthreads();
+    int buffer = 0;
+    for (int depth = 0; depth < search.d; depth += kDepth) {
+        const bool isLast = depth + kDepth >= search.d;
+        if (!isLast) {
             fetch(depth + kDepth);
         }
-        const int most = min(kDepth, search.d - depth);
-#pragma unroll 4
-        for (int i = 0; i < most; ++i) {
-            const float4 four = *reinterpret_cast<const float4*>(
-                    &tile.vectors[i][firstVector]);
-            const float x[] = {four.x, four.y, four.z, four.w};
+        // Those behind the last are zeros, which add nothing.
+        constexpr int kUnrolled = 4;
+        const int most = isLast ? search.d - depth : kDepth;
+        for (int i = 0; i < most; i += kUnrolled) {
 #pragma unroll
-            for (int a = 0; a < kQueriesOfLane; ++a) {
-                const float q = tile.queries[i][firstQuery + a];
+            for (int j = 0; j < kUnrolled; ++j) {
+                float x[kVectorsOfLane];
+                float q[kQueriesOfLane];
+                readSome(x, &tile.vectors[buffer][i + j][firstVector]);
+                readSome(q, &tile.queries[buffer][i + j][firstQuery]);
 #pragma unroll
-                for (int b = 0; b < kVectorsOfLane; ++b) {
-                    Least::template add<kHalves>(sums[a][b], x[b], q);
+                for (int a = 0; a < kQueriesOfLane; ++a) {
+#pragma unroll
+                    for (int b = 0; b < kVectorsOfLane; ++b) {
+                        Least::template add<kHalves>(sums[a][b], x[b], q[a]);
+                    }
                 }
             }
         }
+        buffer ^= 1;
+        if (!isLast) {
+            store(buffer);
+        }
+        __syncthreads();
     }
+    constexpr float kNone = NAN;
+    const bool areBounds = kIsExactInFloat<kMetric> || numRough > 0;
+    float bounds[kQueriesOfLane][kVectorsOfLane]; // of those that are near
 #pragma unroll
     for (int a = 0; a < kQueriesOfLane; ++a) {
         const int q = firstQuery + a;
-        // NaN: there is no limit.
-        const float limit = q < int(rows)
-                ? keyValue(entryKey(shared.limits[slot + q]))
-                : 0.0f;
+        const uint64_t limit =
+                q < int(rows) ? shared.limits[slot + q] : uint64_t(0);
 #pragma unroll
         for (int b = 0; b < kVectorsOfLane; ++b) {
             const int v = firstVector + b;
+            const float least = Least::least(sums[a][b], search.d);
+            // NaN says nothing; a limit without a key lets all pass.
             const bool isNear = q < int(rows) && first + v < search.n &&
-                    !(Least::least(sums[a][b], search.d) > limit);
-            if (isNear) {
+                    !(kWantsFinite<kMetric> &&
+                      (tile.isOdd[v] || tile.isOdd[kFilterVectors + q])) &&
+                    (least != least ||
+                     makeEntry(orderedKey(least), uint32_t(first + v)) < limit);
+            if constexpr (kIsExactInFloat<kMetric>) {
+                bounds[a][b] = isNear ? least : kNone;
+            } else if constexpr (kHasMostTerms<kMetric>) {
+                bounds[a][b] =
+                        isNear ? Least::most(sums[a][b], search.d) : kNone;
+            }
+            if (isNear && !areBounds) {
                 tile.near[atomicAdd(&shared.kept, 1u)] =
                         uint16_t(q * kFilterVectors + v);
             }
+        }
+    }
+    if constexpr (kIsExactInFloat<kMetric> || kHasMostTerms<kMetric>) {
+        if (areBounds) {
+            constexpr int kWidth =
+                    kVectorLanes < kWarpSize ? kVectorLanes : kWarpSize;
+            appendLanes<kWidth>(slot + firstQuery, first + firstVector, bounds);
         }
     }
     __syncthreads();

@@ -68,12 +68,18 @@ __device__ __forceinline__ void ScanAgain<kMetric, Begin>::findGroupLimits(
     constexpr uint32_t kNone = ~0u;
     constexpr int kItems = kMostGroups / kThreads;
     const VectorGroups& groups = params.groups;
-    for (uint32_t s = blockIdx.x; s < used; s += gridDim.x) {
+    // A warp a slot where sets are few, which then waits for no other.
+    const bool byWarps = numGroups <= kItems * kWarpSize;
+    const uint32_t team = byWarps ? kWarpSize : kThreads;
+    const uint32_t teams = kThreads / team;
+    const uint32_t member = threadIdx.x % team;
+    for (uint32_t s = blockIdx.x + threadIdx.x / team * gridDim.x; s < used;
+         s += teams * gridDim.x) {
         uint32_t keys[kItems];
         uint32_t sizes[kItems];
 #pragma unroll
         for (int i = 0; i < kItems; ++i) {
-            const uint32_t g = i * kThreads + threadIdx.x;
+            const uint32_t g = i * team + member;
             keys[i] = kNone;
             sizes[i] = 0;
             if (g < numGroups) {
@@ -82,7 +88,7 @@ __device__ __forceinline__ void ScanAgain<kMetric, Begin>::findGroupLimits(
             }
         }
         int turn = 0;
-        // Vectors with a key below it; all threads get it.
+        // Vectors with a key below it; all of the team get it.
         const auto countBelow = [&](uint32_t key) {
             uint32_t count = 0;
 #pragma unroll
@@ -90,6 +96,9 @@ __device__ __forceinline__ void ScanAgain<kMetric, Begin>::findGroupLimits(
                 count += keys[i] < key ? sizes[i] : 0;
             }
             count = __reduce_add_sync(kFullWarp, count);
+            if (byWarps) {
+                return count;
+            }
             uint32_t(&sums)[kThreads / kWarpSize] = shared.sums[turn];
             turn ^= 1;
             if (threadIdx.x % kWarpSize == 0) {
@@ -111,7 +120,7 @@ __device__ __forceinline__ void ScanAgain<kMetric, Begin>::findGroupLimits(
         }
         const uint32_t below = key == kNone ? 0 : countBelow(key);
         const uint32_t within = key == kNone ? 0 : countBelow(key + 1);
-        if (threadIdx.x == 0) {
+        if (member == 0) {
             // Of those that are as far as the k-th the lowest numbers belong to
             // the result: vectors up to here have enough of them, unless these
             // are stored together.
@@ -123,7 +132,9 @@ __device__ __forceinline__ void ScanAgain<kMetric, Begin>::findGroupLimits(
                     : kNone;
             params.limits[s] = key == kNone ? kNoEntry : makeEntry(key, last);
         }
-        __syncthreads();
+        if (!byWarps) {
+            __syncthreads();
+        }
     }
 }
 

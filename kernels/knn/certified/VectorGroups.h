@@ -36,6 +36,10 @@ struct ScanAgainParams : ScanParams {
     /// Rows may have their second flag set, with candidates and canonical
     /// distances that are still to be sorted (Rescore.cuh).
     bool mayBeAlike = false;
+    /// Results of a row that is searched again are those among its candidates,
+    /// ranked, if it has no second flag or rows may have it: what its k-th is
+    /// not behind.
+    bool areRanked = false;
 };
 
 } // namespace faiss_bits

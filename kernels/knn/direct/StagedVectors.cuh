@@ -2,6 +2,7 @@
 /// multiplied: of 32 vectors at a time, by each warp for itself.
 #pragma once
 
+#include "kernels/device/AsyncCopy.cuh"
 #include "kernels/device/Bitonic.cuh"
 #include "kernels/device/Entry.cuh"
 
@@ -44,8 +45,8 @@ struct StagedVectors {
         const int at = lane % kPieces * kPieceDims;
         const bool isThere = first + at < d;
         const T* from = vectors + (isThere ? first + at : 0);
-        unsigned to = unsigned(__cvta_generic_to_shared(
-                memory + stage * kStageValues + lane / kPieces * kPitch + at));
+        uint32_t to = sharedAddress(
+                memory + stage * kStageValues + lane / kPieces * kPitch + at);
 #pragma unroll
         for (int step = 0; step < kPieces; ++step) {
             const int32_t vector = __shfl_sync(
@@ -53,33 +54,23 @@ struct StagedVectors {
             const bool copies = isThere && vector >= 0;
             const T* row = from + (copies ? int64_t(vector) * rowStride : 0);
             if constexpr (kBytes == 16) {
-                asm volatile(
-                        "cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(
-                                to),
-                        "l"(row),
-                        "r"(copies ? 16 : 0)
-                        : "memory");
+                copyAsync(to, row, copies ? 16 : 0);
             } else {
-                asm volatile(
-                        "cp.async.ca.shared.global [%0], [%1], 4, %2;" ::"r"(
-                                to),
-                        "l"(row),
-                        "r"(copies ? 4 : 0)
-                        : "memory");
+                copyAsyncByL1<4>(to, row, copies ? 4 : 0);
             }
-            to += unsigned(kRows * kPitch * sizeof(T));
+            to += uint32_t(kRows * kPitch * sizeof(T));
         }
     }
 
     /// Ends a set of copies; there is one for every stage, if only an empty
     /// one.
     __device__ __forceinline__ static void endCopy() {
-        asm volatile("cp.async.commit_group;" ::: "memory");
+        endCopies();
     }
 
     /// Until all sets but the last kStages - 2 have arrived, for all lanes.
     __device__ __forceinline__ static void wait() {
-        asm volatile("cp.async.wait_group %0;" ::"n"(kStages - 2) : "memory");
+        waitForCopies<kStages - 2>();
         __syncwarp();
     }
 

@@ -12,6 +12,7 @@
 #include "kernels/common/DependentLaunch.h"
 #include "kernels/common/Error.h"
 #include "kernels/common/PreferredL1.h"
+#include "kernels/device/AsyncCopy.cuh"
 #include "kernels/knn/fused/PassedResults.cuh"
 #include "kernels/knn/fused/RowDistances.cuh"
 
@@ -49,7 +50,7 @@ __device__ __forceinline__ void prefetchQueries(
     const uint32_t rows = first < search.rows ? search.rows - first : 0;
     if (at < min(rows, kRows) * uint32_t(search.d)) {
         const float* from = search.queries + int64_t(first) * search.d + at;
-        asm volatile("prefetch.global.L2 [%0];" ::"l"(from));
+        prefetchToL2(from);
     }
 }
 

@@ -10,6 +10,7 @@
 
 #include "kernels/common/DependentLaunch.h"
 #include "kernels/common/Error.h"
+#include "kernels/device/AsyncCopy.cuh"
 #include "kernels/device/LaneMask.cuh"
 #include "kernels/knn/fused/PassedResults.cuh"
 #include "kernels/knn/fused/ScoreFew.h"
@@ -42,7 +43,7 @@ __device__ __forceinline__ void prefetchQuery(
     const int at = threadIdx.x % kWarpSize * kFloats;
     if (row < search.rows && at < search.d) {
         const float* query = search.queries + int64_t(row) * search.d + at;
-        asm volatile("prefetch.global.L2 [%0];" ::"l"(query));
+        prefetchToL2(query);
     }
 }
 

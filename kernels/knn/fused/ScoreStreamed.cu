@@ -9,6 +9,7 @@
 
 #include "kernels/common/DependentLaunch.h"
 #include "kernels/common/Error.h"
+#include "kernels/device/AsyncCopy.cuh"
 #include "kernels/knn/fused/ScorePassed.cuh"
 
 namespace faiss_bits {
@@ -29,21 +30,7 @@ static_assert(
         "what a block may have unasked");
 
 __device__ __forceinline__ void copyAhead(void* shared, const void* global) {
-    asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(
-                         uint32_t(__cvta_generic_to_shared(shared))),
-                 "l"(__cvta_generic_to_global(global))
-                 : "memory");
-}
-
-/// Copies so far belong together.
-__device__ __forceinline__ void endStage() {
-    asm volatile("cp.async.commit_group;" ::: "memory");
-}
-
-/// Until no more than so many stages of this thread are on their way.
-template <int kLeft>
-__device__ __forceinline__ void waitForStages() {
-    asm volatile("cp.async.wait_group %0;" ::"n"(kLeft) : "memory");
+    copyAsync(sharedAddress(shared), globalAddress(global));
 }
 
 /// Vectors of a row's list, one after another, as eight lanes ask for them.
@@ -165,7 +152,7 @@ __global__ __launch_bounds__(kThreads, kBlocks) void scoreStreamedKernel(
                     ++askedTurns;
                 }
             }
-            endStage();
+            endCopies();
         };
         for (int i = 0; i < kStages - 1; ++i) {
             ask();
@@ -176,7 +163,7 @@ __global__ __launch_bounds__(kThreads, kBlocks) void scoreStreamedKernel(
             const int32_t column = scored.next();
             double sums[Terms::kSums] = {};
             for (int chunk = 0; chunk < chunks; ++chunk) {
-                waitForStages<kStages - 2>();
+                waitForCopies<kStages - 2>();
                 __syncwarp();
                 ask(); // to the stage that was computed last
                 const T* x = reinterpret_cast<const T*>(
@@ -217,7 +204,7 @@ __global__ __launch_bounds__(kThreads, kBlocks) void scoreStreamedKernel(
                                   Terms::finish(sums), uint32_t(column));
             }
         }
-        waitForStages<0>();
+        waitForCopies<0>();
     }
 }
 

@@ -3,6 +3,7 @@
 /// differences, and what is in doubt is told.
 #pragma once
 
+#include "kernels/device/ReadOnce.cuh"
 #include "kernels/knn/certified/PairEstimate.cuh"
 #include "kernels/knn/fused/MovedFloat.cuh"
 #include "kernels/knn/fused/SlotRows.h"
@@ -131,15 +132,6 @@ class SlotProducts {
         const double own = isOdd ? odd : even;
         const double other = isOdd ? even : odd;
         return own + __shfl_xor_sync(kFullWarp, other, lanes);
-    }
-
-    /// L1 is left to the vectors.
-    __device__ __forceinline__ static float readOnce(const float* from) {
-        float value;
-        asm("ld.global.nc.L1::no_allocate.f32 %0, [%1];"
-            : "=f"(value)
-            : "l"(__cvta_generic_to_global(from)));
-        return value;
     }
 
     double query_[kSteps * kPack];

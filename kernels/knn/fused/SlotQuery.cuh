@@ -1,6 +1,7 @@
 /// Canonical distances of one query, which eight lanes hold in registers.
 #pragma once
 
+#include "kernels/device/ReadOnce.cuh"
 #include "kernels/knn/certified/JoinSlots.cuh"
 #include "kernels/knn/fused/MovedFloat.cuh"
 #include "kernels/knn/fused/SlotRows.h"
@@ -95,15 +96,6 @@ class SlotQuery {
             joinSlots<Terms>(sums[p]);
             result[p] = Terms::finish(sums[p]);
         }
-    }
-
-    /// L1 is left to the vectors.
-    __device__ __forceinline__ static float readOnce(const float* from) {
-        float value;
-        asm("ld.global.nc.L1::no_allocate.f32 %0, [%1];"
-            : "=f"(value)
-            : "l"(__cvta_generic_to_global(from)));
-        return value;
     }
 
     double query_[kSteps * kPack];

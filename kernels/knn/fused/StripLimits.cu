@@ -114,8 +114,8 @@ byteCost(uint32_t within, uint32_t withinBytes, uint32_t strips, int room) {
                       vectors(withinBytes) - vectors(min(within, withinBytes)));
 }
 
-/// The same of keys that eight lanes have, four queries of a warp, which needs
-/// not have `rank` of them: most is 0 then.
+/// As rankedOf(), of keys that eight lanes have, for four queries of a warp. A
+/// query needs not have `rank` keys: most is 0 then.
 template <int kItems>
 __device__ __forceinline__ uint32_t rankedOfEight(
         const uint32_t (&keys)[kItems],

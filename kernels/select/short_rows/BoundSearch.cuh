@@ -12,6 +12,9 @@ enum class Halving {
     /// Until one number is left, or a look at the greatest key of the range, at
     /// the tenth step and every fourth from there on, finds that it is the k-th.
     Only,
+    /// The same, but the first steps are where the k-th key would be if keys
+    /// lay evenly: where the lanes count many keys in a step it is worth it.
+    Evenly,
     /// Eight times, unrolled, as keys in random order hardly need more; then
     /// between the values that are left.
     ThenValues,
@@ -44,12 +47,18 @@ struct BoundSearch {
     using Group = LaneGroup<kLanes>;
     /// The bits that tell nothing: ones of negative keys, zeros of others.
     static constexpr uint32_t kIdleBits = kKeyStep<T> - 1;
-    static constexpr bool kLooksAtValues = kHalving != Halving::Only;
+    static constexpr bool kIsEven = kHalving == Halving::Evenly;
+    static_assert(!kIsEven || kLanes == kWarpSize); // no row waits for others
+    static constexpr bool kLooksAtValues =
+            kHalving != Halving::Only && kHalving != Halving::Evenly;
     static constexpr int kStepsBetweenValues = 6;
     /// So many steps of halving come before keys are asked: in random order the
     /// range hardly takes more.
     static constexpr int kStepsOfRandom = 10;
     static constexpr int kStepsBetweenKeys = 4;
+    static constexpr int kEvenSteps = 3;
+    static constexpr int kStepsAfterEven = 3;
+    static constexpr uint32_t kLeastPart = 128; // 1 / of k
 
     uint32_t k;
 
@@ -95,7 +104,8 @@ struct BoundSearch {
         return Group::least(found);
     }
 
-    /// narrow() for counts of keys; returns a number that a key may be. Where
+    /// narrow() for counts of keys, of which `all` are within high; returns a
+    /// number that a key may be. Where
     /// it takes long, as few values are left, the range goes on between those.
     template <class Count, int kCount>
     __device__ __forceinline__ uint32_t narrowKeys(
@@ -104,10 +114,18 @@ struct BoundSearch {
             uint32_t enough,
             const Count& countOf,
             const uint32_t (&keys)[kCount],
-            const KeptEntries<kKept>& kept) const {
+            const KeptEntries<kKept>& kept,
+            uint32_t all) const {
         if constexpr (!kLooksAtValues) {
             return halveKeys(
-                    low, high, enough, countOf, keys, kept, kStepsOfRandom);
+                    low,
+                    high,
+                    enough,
+                    countOf,
+                    keys,
+                    kept,
+                    all,
+                    kStepsOfRandom);
         } else {
             low |= kIdleBits;
             high |= kIdleBits;
@@ -147,10 +165,19 @@ struct BoundSearch {
             const Count& countOf,
             const uint32_t (&keys)[kCount],
             const KeptEntries<kKept>& kept,
+            uint32_t all,
             int until) const {
         constexpr uint32_t kStep = kKeyStep<T>;
         low |= kIdleBits;
         high |= kIdleBits;
+        if constexpr (kIsEven) {
+            // Not where hardly any number is enough.
+            const bool isWide = (enough - k) * kLeastPart >= k;
+            if (until > 1 && isWide &&
+                !narrowEvenly(low, high, enough, countOf, all)) {
+                until = kStepsAfterEven;
+            }
+        }
         while (__any_sync(kFullWarp, low < high) && --until > 0) {
             halve<kStep>(low, high, enough, countOf);
         }
@@ -194,6 +221,49 @@ struct BoundSearch {
     }
 
    private:
+    /// A few steps of halving where the k-th key would be if those between low
+    /// and high lay evenly. True if they do not, as those of any power of two.
+    template <class Count>
+    __device__ __forceinline__ bool narrowEvenly(
+            uint32_t& low,
+            uint32_t& high,
+            uint32_t enough,
+            const Count& countOf,
+            uint32_t all) const {
+        uint32_t before = 0; // keys that are known to be before low
+#pragma unroll 1
+        for (int i = 0; i < kEvenSteps && low < high; ++i) {
+            const uint32_t middle =
+                    evenly(low, high, before, all, (k + enough) / 2);
+            const uint32_t range = all - before;
+            const uint32_t count =
+                    splitAt<kKeyStep<T>>(middle, low, high, enough, countOf);
+            before = count < k ? count : before;
+            all = count < k ? all : count;
+            if (all - before > range - range / 8) {
+                return true;
+            }
+        }
+        return false;
+    }
+
+    /// Where `wanted` keys would be within, if those between low and high lay
+    /// evenly.
+    __device__ __forceinline__ static uint32_t evenly(
+            uint32_t low,
+            uint32_t high,
+            uint32_t before,
+            uint32_t all,
+            uint32_t wanted) {
+        const float from = keyValue(low);
+        const float share =
+                __fdividef(float(wanted - before), float(all - before));
+        // Any number does: of an infinite difference and NaN it is an end.
+        const uint32_t number =
+                orderedKey(__fmaf_rn(keyValue(high) - from, share, from));
+        return min(max(number | kIdleBits, low), high - kKeyStep<T>);
+    }
+
     __device__ __forceinline__ static uint32_t asKey(uint32_t number) {
         return number & 0x80000000u ? number & ~kIdleBits : number | kIdleBits;
     }
@@ -214,8 +284,9 @@ struct BoundSearch {
         splitAt<kStep>(middleOf<kStep>(low, high), low, high, enough, countOf);
     }
 
+    /// Returns the count of the middle.
     template <uint32_t kStep, class Count>
-    __device__ __forceinline__ void splitAt(
+    __device__ __forceinline__ uint32_t splitAt(
             uint32_t middle,
             uint32_t& low,
             uint32_t& high,
@@ -223,7 +294,7 @@ struct BoundSearch {
             const Count& countOf) const {
         const uint32_t count = countOf(middle);
         if (low >= high) {
-            return;
+            return count;
         }
         if (count < k) {
             low = middle + kStep;
@@ -231,6 +302,7 @@ struct BoundSearch {
             high = middle;
             low = count <= enough ? middle : low;
         }
+        return count;
     }
 };
 

@@ -79,7 +79,7 @@ struct LeastOfPacks {
                 reinterpret_cast<const uint4*>(keys) + at + threadIdx.x;
         KeyPack<T> loaded[kPacks];
         const int left = int(packs - at) - int(threadIdx.x);
-        if (left > (kPacks - 1) * kThreads) {
+        if (packs - at >= kPacks * kThreads) { // in all threads or none
 #pragma unroll
             for (int i = 0; i < kPacks; ++i) {
                 reinterpret_cast<uint4&>(loaded[i]) =

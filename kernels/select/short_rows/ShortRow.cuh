@@ -162,7 +162,11 @@ class ShortRow : ShortRowBound<T, kHasBias, kLanes, kItems, kSorted> {
             kept[i] = place < held_ ? room_[place] : kNoEntry;
         }
         __syncwarp();
-        const Within within = this->findBound(kept);
+        // Where a row looks ahead, what is held may be above the bound.
+        const bool isBounded =
+                kSorted >= 8 && !kLooksAhead && chunk_.base > 0;
+        const Within within =
+                this->findBound(kept, isBounded ? bound_ : kNanKey);
         uint32_t stay = 0;
 #pragma unroll
         for (int i = 0; i < kKept; ++i) {

@@ -21,7 +21,8 @@ class ShortRowBound {
             : kSorted <= 2 &&
                     (kLanes == 8 ? kItems <= 16 : kLanes * kItems == 512)
             ? Halving::ThenValues
-            : Halving::Only;
+            : kLanes == 32 && kItems == 32 && kSorted >= 8 ? Halving::Evenly
+                                                           : Halving::Only;
 
    protected:
     using Chunk = RowChunk<T, kHasBias, kLanes, kItems>;
@@ -47,8 +48,11 @@ class ShortRowBound {
     };
     static constexpr uint32_t kAnyColumn = ~uint32_t(0);
 
-    /// Of the chunk and the entries that are kept of those before it.
-    __device__ __forceinline__ Within findBound(const Kept& kept) const {
+    /// Of the chunk and the entries that are kept of those before it. No number
+    /// above `most` is looked at: k keys are not above it, or it is no less
+    /// than infinity.
+    __device__ __forceinline__ Within
+    findBound(const Kept& kept, uint32_t most) const {
         const uint32_t k = uint32_t(params_.k);
         const auto countOf = [&](const auto& keys, uint32_t most) {
             uint32_t count = 0;
@@ -71,7 +75,7 @@ class ShortRowBound {
         const Search search{k};
         uint32_t limit = kNanKey;
         if (kParts < kItems && k <= kRoom * 3 / 4) {
-            limit = limitOfParts(search, kept, countOf, least);
+            limit = limitOfParts(search, kept, countOf, least, most);
         }
         const uint32_t count = countOf(chunk_.keys, limit);
         if constexpr (Search::kLooksAtValues) {
@@ -82,7 +86,7 @@ class ShortRowBound {
                     search, kept, countOf, least, limit, count);
         } else {
             return findBoundByHalves(
-                    search, kept, countOf, least, limit, count);
+                    search, kept, countOf, least, limit, count, most);
         }
     }
 
@@ -99,7 +103,8 @@ class ShortRowBound {
             const Count& countOf,
             uint32_t least,
             uint32_t limit,
-            uint32_t count) const {
+            uint32_t count,
+            uint32_t most) const {
         if (__any_sync(kFullWarp, limit == kNanKey || count > kRoom)) {
             const auto countOfAll = [&](uint32_t most) {
                 return countOf(chunk_.keys, most);
@@ -107,7 +112,7 @@ class ShortRowBound {
             const auto greatestUpTo = [&](uint32_t most) {
                 return Search::greatestUpTo(most, chunk_.keys, kept);
             };
-            const uint32_t finite = greatestUpTo(kInfinityKey - 1);
+            const uint32_t finite = min(greatestUpTo(kInfinityKey - 1), most);
             uint32_t high = limit == kNanKey ? finite : limit;
             count = countOfAll(high);
             const bool isBeyond = count < search.k;
@@ -123,6 +128,7 @@ class ShortRowBound {
                     countOfAll,
                     chunk_.keys,
                     kept,
+                    count,
                     // The limit of the parts is often the k-th key.
                     __any_sync(kFullWarp, limit == kNanKey)
                             ? Search::kStepsOfRandom
@@ -186,7 +192,8 @@ class ShortRowBound {
                     kRoom,
                     countOfAll,
                     chunk_.keys,
-                    kept);
+                    kept,
+                    count);
             limit = hasNan ? kNanKey : found;
             count = countOfAll(limit);
             below = chunk_.below(limit);
@@ -215,22 +222,32 @@ class ShortRowBound {
             const Search& search,
             const Kept& kept,
             const Count& countOf,
-            uint32_t least) const {
+            uint32_t least,
+            uint32_t most) const {
         // Neighbours are in different parts, and so are the last columns; where
-        // parts are turned, so are columns that lie 128, 256 or 512 apart. If
-        // equal keys are in one part, the parts say too much.
+        // parts are turned, so are columns that lie 128, 256 or 512 apart, and
+        // where lanes are, those that lie any power of two apart. If equal keys
+        // are in one part, the parts say too much.
         uint32_t parts[kParts];
 #pragma unroll
         for (int i = 0; i < kItems; ++i) {
             const int part = (kTurnsParts ? i + i / kParts : i) % kParts;
-            parts[part] = i < kParts ? chunk_.keys[i]
-                                     : min(parts[part], chunk_.keys[i]);
+            if (i < kParts) {
+                parts[part] = chunk_.keys[i];
+                continue;
+            }
+            const uint32_t key = kTurnsLanes
+                    ? __shfl_xor_sync(
+                              kFullWarp, chunk_.keys[i], i - kParts + 1)
+                    : chunk_.keys[i];
+            parts[part] = min(parts[part], key);
         }
         // Up to infinity is far to halve.
-        const uint32_t high =
-                Search::greatestUpTo(kInfinityKey - 1, parts, kept);
+        const uint32_t high = min(
+                Search::greatestUpTo(kInfinityKey - 1, parts, kept), most);
         const auto countOfParts = [&](uint32_t m) { return countOf(parts, m); };
-        const bool says = countOfParts(high) >= search.k;
+        const uint32_t all = countOfParts(high);
+        const bool says = all >= search.k;
         // A few more cost less than to find out.
         const uint32_t found = search.narrowKeys(
                 says ? least : high,
@@ -238,7 +255,8 @@ class ShortRowBound {
                 search.k + search.k / 8,
                 countOfParts,
                 parts,
-                kept);
+                kept,
+                all);
         return says ? found : kNanKey;
     }
 
@@ -246,7 +264,9 @@ class ShortRowBound {
     /// entries.
     static constexpr int kParts = 2 * kSorted < kItems ? 2 * kSorted : kItems;
     /// As measured (H200; docs/design/selection_short_rows.md).
-    static constexpr bool kTurnsParts = kItems >= 16 && kSorted <= 4;
+    static constexpr bool kTurnsParts = kItems >= 16;
+    static constexpr bool kTurnsLanes =
+            kLanes == kWarpSize && kItems == 32 && kParts == 16;
 };
 
 } // namespace faiss_bits

@@ -9,8 +9,7 @@
 #include "kernels/common/Error.h"
 #include "kernels/select/SelectChecks.h"
 #include "kernels/select/SelectImplementation.h"
-#include "kernels/select/short_rows/FewOfRowsLaunch.h"
-#include "kernels/select/short_rows/FewOfRowsPlan.h"
+#include "kernels/select/short_rows/FewOfLanesPlan.h"
 #include "kernels/select/short_rows/LaneListsLaunch.h"
 #include "kernels/select/short_rows/LeastOfRowsLaunch.h"
 #include "kernels/select/short_rows/ShortChunk.h"
@@ -118,50 +117,12 @@ ListsLaunch listsLaunchOf(const SelectProblem& p) {
     }
 }
 
-using FewLaunch =
-        void (*)(const FewOfRowsParams&, unsigned, size_t, cudaStream_t);
-
-template <class T>
-FewLaunch fewLaunchOf(const FewOfRowsPlan& plan) {
-    return plan.minima == 1 ? launchFewOfRows<T, 32, 1>
-                            : launchFewOfRows<T, 32, 2>;
-}
-
-FewLaunch fewLaunchOf(const SelectProblem& p, const FewOfRowsPlan& plan) {
-    switch (p.keyType) {
-        case DataType::Float16:
-            return fewLaunchOf<__half>(plan);
-        case DataType::BFloat16:
-            return fewLaunchOf<__nv_bfloat16>(plan);
-        default:
-            return fewLaunchOf<float>(plan);
-    }
-}
-
 /// Calls launch(first, rows) for all rows, so many at a time.
 template <class Launch>
 void forRows(idx_t rows, idx_t most, const Launch& launch) {
     for (idx_t row = 0; row < rows; row += most) {
         launch(uint32_t(row), uint32_t(std::min(most, rows - row)));
     }
-}
-
-void runFew(
-        const SelectProblem& p,
-        const FewOfRowsPlan& plan,
-        cudaStream_t stream) {
-    FewOfRowsParams params;
-    params.select = makeSelectParams(p);
-    params.tileCols = uint32_t(plan.tileCols);
-    params.tiles = uint32_t(plan.tiles);
-    params.pitch = uint32_t(plan.pitch);
-    params.stages = uint32_t(plan.stages);
-    const FewLaunch launch = fewLaunchOf(p, plan);
-    forRows(p.rows, idx_t(1) << 28, [&](uint32_t first, uint32_t rows) {
-        params.select.firstRow = first;
-        params.rows = rows;
-        launch(params, unsigned(plan.blocks), plan.sharedBytes, stream);
-    });
 }
 
 std::string refusal(const SelectProblem& p) {
@@ -185,7 +146,10 @@ void runChunks(
     const LeastLaunch least = hasLeastKernel(p) ? leastLaunchOf(p) : nullptr;
     const ListsLaunch lists =
             !least && hasLaneLists(p) ? listsLaunchOf(p) : nullptr;
-    const Launch launch = least || lists ? nullptr : launchOf(p, policy);
+    const FewOfLanesShape few = fewOfLanesShape(p);
+    const Launch launch = least || lists ? nullptr
+            : few.items > 0              ? fewOfLanesLaunch(p.keyType, few)
+                                         : launchOf(p, policy);
     ShortRowsParams params;
     params.select = makeSelectParams(p);
     const idx_t rowsOfBlock = kShortRowsThreads / policy.lanes;
@@ -205,8 +169,8 @@ void runChunks(
 
 struct ShortRowsFamily {
     struct Plan {
-        FewOfRowsPlan few;
         ShortRowsPolicy policy;
+        FewOfLanesShape lanes;
         bool isLeast = false;
         bool hasLists = false;
 
@@ -214,8 +178,11 @@ struct ShortRowsFamily {
             if (hasLists) {
                 return "lists of lanes";
             }
-            if (few.lanes > 0) {
-                return few.toString();
+            if (lanes.items > 0) {
+                return "a warp a row, limits from " +
+                        std::to_string(32 * lanes.minima) + " least keys, " +
+                        std::to_string(lanes.items) +
+                        " keys of a lane at a time";
             }
             return std::to_string(policy.lanes) + " lanes a row, " +
                     (isLeast ? "the least key"
@@ -230,7 +197,7 @@ struct ShortRowsFamily {
         plan.policy = *shortRowsPolicy(p);
         plan.isLeast = hasLeastKernel(p);
         plan.hasLists = hasLaneLists(p);
-        plan.few = planFewOfRows(p);
+        plan.lanes = fewOfLanesShape(p);
         return plan;
     }
     static size_t workspaceBytes(const SelectProblem&, const Plan&) {
@@ -241,11 +208,7 @@ struct ShortRowsFamily {
             const Plan& plan,
             Workspace,
             cudaStream_t stream) {
-        if (plan.few.lanes > 0) {
-            runFew(p, plan.few, stream);
-        } else {
-            runChunks(p, plan.policy, stream);
-        }
+        runChunks(p, plan.policy, stream);
     }
 };
 

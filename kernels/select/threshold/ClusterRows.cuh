@@ -131,7 +131,7 @@ struct ClusterRowsBody : WholeRowsBody<T, Tile, Threads, Room, true> {
                 begin);
         for (uint64_t at = threadIdx.x * kStreamLine; at < bytes;
              at += Threads * kStreamLine) {
-            asm volatile("prefetch.global.L2 [%0];" ::"l"(from + at));
+            prefetchToL2(from + at);
         }
     }
 

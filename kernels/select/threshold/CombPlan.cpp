@@ -9,29 +9,30 @@ namespace faiss_bits {
 
 namespace {
 
-/// Rows by combs: so many rows for each multiprocessor, columns, and up to so
-/// many results, of longer rows fewer (measured, H200).
+/// Rows by combs: so many rows for each multiprocessor, so many columns, and up
+/// to so many results (measured, H200). Rows up to kMostShortCombCols take all
+/// k, those up to kMostMiddleCombCols not those between few and so many that
+/// short_rows has hardly room for them.
 constexpr idx_t kLeastCombRows = 4;
 constexpr idx_t kLeastCombCols = 2048;
-constexpr idx_t kMostCombCols = 36864;
 constexpr idx_t kMostShortCombCols = 10240;
-constexpr int kMostShortCombK = 256;
-constexpr int kMostCombK = 64;
+constexpr idx_t kMostMiddleCombCols = 16384;
+constexpr idx_t kMostCombCols = 36864;
+constexpr int kMostCombK = 256;
+constexpr int kMostFloatCombK = 64;
 constexpr int kMostNarrowCombK = 128; // of 16-bit keys
+constexpr int kLeastCrowdedK = 193;
 constexpr int kMostCombThreads = 256;
-/// Floats of longer rows gain where they are more, and with larger k where they
-/// are many.
-constexpr idx_t kLeastLongCombCols = 16385;
-constexpr idx_t kLeastLongCombRows = 8;
+/// Floats of longer rows take larger k where they are many.
 constexpr idx_t kManyLongCombRows = 16;
-constexpr int kMostLongCombK = 32;
+constexpr int kMostManyCombK = 128;
 
-/// In place of short_rows, from so many columns on: few rows, and k that its
-/// kernels have hardly room for; but not where 16-bit keys are numbers there
-/// (measured, H200).
+/// In place of short_rows, from so many columns on: few rows, long ones, and
+/// large k; but not 16-bit keys where it has lists of lanes, nor, of few rows,
+/// where these are numbers there (measured, H200).
 constexpr idx_t kLeastColsForShort = 6144;
 constexpr idx_t kMostRowsForShort = 8;
-constexpr int kLeastCrowdedK = 193;
+constexpr int kMostListsK = 7;
 constexpr int kMostNumbersK = 16;
 
 /// Rows of so many tiles and more lower their limit on the way.
@@ -70,24 +71,24 @@ double combCapacity(const SelectProblem& p, const ThresholdPlan& plan) {
     return std::floor(bytes / 8);
 }
 
-/// The largest k of such rows; 0: none.
-int mostCombK(const SelectProblem& p) {
+bool areAtLeast(const SelectProblem& p, idx_t rows) {
+    return p.rows >= rows * p.device.multiprocessors;
+}
+
+bool takesResults(const SelectProblem& p) {
     const bool isNarrow = sizeOf(p.keyType) == 2;
-    const auto areAtLeast = [&](idx_t rows) {
-        return p.rows >= rows * p.device.multiprocessors;
-    };
-    if (p.cols < kLeastCombCols || p.cols > kMostCombCols ||
-        !areAtLeast(kLeastCombRows)) {
-        return 0;
+    if (p.k < 2 || p.k > kMostCombK) {
+        return false;
     }
-    if (p.cols >= kLeastLongCombCols && !isNarrow) {
-        return areAtLeast(kManyLongCombRows)     ? kMostCombK
-                : areAtLeast(kLeastLongCombRows) ? kMostLongCombK
-                                                 : 0;
+    if (p.cols <= kMostShortCombCols) {
+        return true;
     }
-    return p.cols <= kMostShortCombCols ? kMostShortCombK
-            : isNarrow                  ? kMostNarrowCombK
-                                        : kMostCombK;
+    if (p.cols <= kMostMiddleCombCols) {
+        return p.k <= (isNarrow ? kMostNarrowCombK : kMostFloatCombK) ||
+                p.k >= kLeastCrowdedK;
+    }
+    return isNarrow || p.k <= kMostFloatCombK ||
+            (p.k <= kMostManyCombK && areAtLeast(p, kManyLongCombRows));
 }
 
 /// With blocks of so many threads, if their survivors have room.
@@ -116,7 +117,8 @@ bool planThreads(const SelectProblem& p, int threads, ThresholdPlan& plan) {
 } // namespace
 
 bool planCombRows(const SelectProblem& p, ThresholdPlan& plan) {
-    if (p.hasColBias() || p.k < 2 || p.k > mostCombK(p)) {
+    if (p.hasColBias() || p.cols < kLeastCombCols || p.cols > kMostCombCols ||
+        !areAtLeast(p, kLeastCombRows) || !takesResults(p)) {
         return false;
     }
     for (int threads = combThreads(p); threads <= kMostCombThreads;
@@ -130,10 +132,12 @@ bool planCombRows(const SelectProblem& p, ThresholdPlan& plan) {
 
 bool combsAreFaster(const SelectProblem& p) {
     const bool areFew = p.rows <= kMostRowsForShort * p.device.multiprocessors;
-    const bool areNumbers = sizeOf(p.keyType) == 2 && p.k <= kMostNumbersK;
+    const bool areLists = sizeOf(p.keyType) == 2 &&
+            p.k <= (areFew ? kMostNumbersK : kMostListsK);
     ThresholdPlan plan;
-    return p.cols >= kLeastColsForShort && !areNumbers &&
-            (areFew || p.k >= kLeastCrowdedK) && planCombRows(p, plan);
+    return p.cols >= kLeastColsForShort && !areLists &&
+            (areFew || p.cols > kMostShortCombCols || p.k >= kLeastCrowdedK) &&
+            planCombRows(p, plan);
 }
 
 } // namespace faiss_bits

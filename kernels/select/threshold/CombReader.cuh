@@ -2,6 +2,8 @@
 /// to shared memory two at a time, and the least of them.
 #pragma once
 
+#include "kernels/device/AsyncCopy.cuh"
+#include "kernels/select/threshold/CombLines.h"
 #include "kernels/select/threshold/CombTile.cuh"
 #include "kernels/select/threshold/ThresholdParams.h"
 #include "kernels/select/threshold/ThresholdPolicy.h"
@@ -17,6 +19,7 @@ struct CombReader {
     static constexpr int kPacks = kCombPacks;
     static constexpr int kItems = kPacks * Pack::kCount;
     static_assert(kItems <= 32, "a bit each");
+    static_assert(kPacks == 4, "a pack of each quarter");
     /// Threads that copy a line; lines of a tile, and those that lie together.
     static constexpr uint32_t kOfLine = Span::kLineBytes / 16;
     static constexpr uint32_t kTogether = Threads / kOfLine;
@@ -31,10 +34,9 @@ struct CombReader {
     const ThresholdParams& params;
     const T* row;
     Span span;
-    uint32_t column;  // of this thread's first pack in tile 0
-    uint32_t between; // lines from pack to pack of a tile
-    int left;         // pack v of tile t is there if t + v * between < left
-    const T* next;    // first pack of the tile that is requested next
+    CombLines lines;
+    uint32_t column;  // of this thread's keys in the first line
+    const char* from; // where these are
 
     __device__ __forceinline__
     CombReader(Pack* tiles, const ThresholdParams& p, uint32_t number)
@@ -42,12 +44,11 @@ struct CombReader {
               params(p),
               row(static_cast<const T*>(p.keys) + p.rowStride * number),
               span(row, p.cols, kLines),
-              between(kTogether * span.numTiles) {
-        const uint32_t line = threadIdx.x / kOfLine * span.numTiles;
-        column = span.headEnd + line * Span::kLineKeys +
-                threadIdx.x % kOfLine * Pack::kCount;
-        left = int(span.lines) - int(line);
-        next = row + column;
+              lines(span.numTiles, kTogether, threadIdx.x / kOfLine, number),
+              column(span.headEnd + threadIdx.x % kOfLine * Pack::kCount),
+              from(reinterpret_cast<const char*>(row + column)) {
+        // Else it is made of the parameters again for every pack.
+        asm("" : "+l"(from));
     }
 
     __device__ __forceinline__ static float inOrder(T key) {
@@ -59,37 +60,37 @@ struct CombReader {
         return slots + t % 2 * kStagePacks + threadIdx.x;
     }
 
-    __device__ __forceinline__ bool isThere(int v, uint32_t t) const {
-        return int(t + v * between) < left;
+    __device__ __forceinline__ bool isThere(int v, uint32_t place) const {
+        return lines.lineOf(v, place) < span.lines;
     }
 
-    __device__ __forceinline__ uint32_t columnOf(int v, uint32_t t) const {
-        return column + (t + v * between) * Span::kLineKeys;
+    __device__ __forceinline__ uint32_t columnOf(int v, uint32_t place) const {
+        return column + lines.lineOf(v, place) * Span::kLineKeys;
     }
 
-    __device__ __forceinline__ static void copy(Pack* to, const T* from) {
-        asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(
-                             uint32_t(__cvta_generic_to_shared(to))),
-                     "l"(from)
-                     : "memory");
+    __device__ __forceinline__ static void copy(Pack* to, const char* from) {
+        copyAsync(sharedAddress(to), from);
     }
 
-    /// Enqueues the copy of tile t, if there is such a one. Tiles are requested
-    /// in their order.
+    /// Enqueues the copy of tile t, if there is such a one.
     __device__ __forceinline__ void request(uint32_t t) {
         if (t < span.numTiles) {
             Pack* to = packsOf(t);
-            const uint32_t step = between * Span::kLineKeys;
-            if (isThere(kPacks - 1, t)) {
+            const uint32_t place = lines.placeOf(t);
+            const auto copyPack = [&](uint32_t v) {
+                const uint32_t line = lines.lineOf(v, place);
+                copy(to + v * Threads, from + size_t(line) * Span::kLineBytes);
+            };
+            if (isThere(kPacks - 1, place)) {
 #pragma unroll
                 for (uint32_t v = 0; v < kPacks; ++v) {
-                    copy(to + v * Threads, next + size_t(step) * v);
+                    copyPack(v);
                 }
             } else {
 #pragma unroll 1
                 for (uint32_t v = 0; v < kPacks; ++v) {
-                    if (isThere(v, t)) {
-                        copy(to + v * Threads, next + size_t(step) * v);
+                    if (isThere(v, place)) {
+                        copyPack(v);
                     } else {
                         reinterpret_cast<uint4&>(to[v * Threads]) = {
                                 Pack::kNans,
@@ -99,15 +100,14 @@ struct CombReader {
                     }
                 }
             }
-            next += Span::kLineKeys;
         }
-        asm volatile("cp.async.commit_group;" ::: "memory");
+        endCopies();
     }
 
     /// Waits for a tile; the last request was that of the next one. Every
     /// thread reads what it has copied, so that no barrier is needed.
     __device__ __forceinline__ static void wait() {
-        asm volatile("cp.async.wait_group 1;" ::: "memory");
+        waitForCopies<1>();
     }
 
     __device__ __forceinline__ static Pack load(const Pack* from) {
@@ -134,26 +134,31 @@ struct CombReader {
                 from = v;
             }
         }
-        return isThere(first, 0)
-                ? makeEntry(orderedKey(least), columnOf(from, 0) + last)
+        const uint32_t place = lines.placeOf(0);
+        return isThere(first, place)
+                ? makeEntry(orderedKey(least), columnOf(from, place) + last)
                 : kNoEntry;
     }
 
-    /// Bits of a tile's keys that may be within the limit: their value is not
-    /// above the limit's, and not equal to it in packs behind its column.
+    /// Bits of a tile's keys within the limit, and of some that equal it: packs
+    /// behind its column must be less.
     __device__ __forceinline__ uint32_t
     within(uint32_t t, uint64_t limit) const {
         const Pack* packs = packsOf(t);
+        const uint32_t place = lines.placeOf(t);
         const uint32_t key = entryKey(limit);
         // A limit may be no entry but the end of a bin (Narrow.cuh): beyond
         // infinity its key is no number's, and compares with none.
         if (key > kInfinityKey) {
             uint32_t mask = 0;
-#pragma unroll
-            for (int v = 0; v < kPacks; ++v) {
-                mask |= isThere(v, t)
-                        ? ((1u << Pack::kCount) - 1) << (v * Pack::kCount)
-                        : 0;
+#pragma unroll 1
+            for (int i = 0; i < kItems; ++i) {
+                const int v = i / Pack::kCount;
+                const T* keys = reinterpret_cast<const T*>(packs + v * Threads);
+                const uint64_t e = makeEntry(
+                        orderedKey(inOrder(keys[i % Pack::kCount])),
+                        columnOf(v, place) + i % Pack::kCount);
+                mask |= isThere(v, place) && e <= limit ? 1u << i : 0;
             }
             return mask;
         }
@@ -171,7 +176,7 @@ struct CombReader {
 #pragma unroll
             for (int v = 0; v < kPacks; ++v) {
                 const Pack pack = load(packs + v * Threads);
-                const bool isLate = columnOf(v, t) > entryColumn(limit);
+                const bool isLate = columnOf(v, place) > entryColumn(limit);
                 const float bound = isLate ? less : most;
 #pragma unroll
                 for (int i = 0; i < Pack::kCount; ++i) {

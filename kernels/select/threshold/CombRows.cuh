@@ -54,6 +54,7 @@ struct CombRowsBody : CombReader<T, Threads, Largest> {
     SharedStorage& shared;
     uint64_t* survivors;
     uint64_t limit = kNoEntry;
+    uint32_t enough = 0; // survivors of which the limit is lowered
 
     __device__ __forceinline__ CombRowsBody(
             SharedStorage& storage,
@@ -133,40 +134,45 @@ struct CombRowsBody : CombReader<T, Threads, Largest> {
         return Narrow{shared.narrow}.limit(all, k, k + k / 4 + 4);
     }
 
-    /// Appends those of `pending` that are within the limit; keyOf(i) and
-    /// columnOf(i) say what they are. True if all had room in the buffer, in
-    /// every lane of the warp; else `pending` is what is left.
+    /// Room that is left in the buffer, the same in every lane of a warp.
+    enum class Left { kEnough, kLittle, kNone };
+
+    /// Appends `pending`; keyOf(i) and columnOf(i) say what they are. Where
+    /// there was no room for all, `pending` is what is left. A lane takes the
+    /// places of all its keys at once: lines of the best would queue for each
+    /// otherwise.
     template <class KeyOf, class ColumnOf>
-    __device__ __forceinline__ bool append(
-            uint32_t& pending,
-            const KeyOf& keyOf,
-            const ColumnOf& columnOf) {
+    __device__ __forceinline__ Left
+    append(uint32_t& pending, const KeyOf& keyOf, const ColumnOf& columnOf) {
         if (!__any_sync(kFullWarp, pending != 0)) {
-            return true;
+            return Left::kEnough;
         }
-        while (pending != 0) {
-            const int i = __ffs(pending) - 1;
-            const T key = keyOf(i);
-            const uint64_t e =
-                    makeEntry(orderedKey(Reader::inOrder(key)), columnOf(i));
-            if (e <= limit) {
-                const uint32_t slot = atomicAdd(&shared.buffered, 1u);
-                if (slot >= params.capacity) {
-                    break;
-                }
+        uint32_t slot = 0;
+        if (pending != 0) {
+            slot = atomicAdd(&shared.buffered, __popc(pending));
+            for (; pending != 0 && slot < params.capacity; ++slot) {
+                const int i = __ffs(pending) - 1;
+                const T key = keyOf(i);
+                const uint64_t e = makeEntry(
+                        orderedKey(Reader::inOrder(key)), columnOf(i));
                 survivors[slot] = e;
                 if (entryKey(e) == kZeroKey &&
                     __float_as_uint(toFloat(key)) == 0x80000000u) {
                     shared.minusZero = true;
                 }
+                pending &= pending - 1;
             }
-            pending &= pending - 1;
         }
-        return !__any_sync(kFullWarp, pending != 0);
+        if (!__any_sync(kFullWarp, slot >= enough)) {
+            return Left::kEnough;
+        }
+        return __any_sync(kFullWarp, pending != 0) ? Left::kNone
+                                                   : Left::kLittle;
     }
 
-    __device__ __forceinline__ bool appendTile(uint32_t t, uint32_t& pending) {
+    __device__ __forceinline__ Left appendTile(uint32_t t, uint32_t& pending) {
         const auto* keys = reinterpret_cast<const T*>(this->packsOf(t));
+        const uint32_t place = this->lines.placeOf(t);
         return append(
                 pending,
                 [&](int i) {
@@ -175,14 +181,13 @@ struct CombRowsBody : CombReader<T, Threads, Largest> {
                              i % Pack::kCount];
                 },
                 [&](int i) {
-                    return this->columnOf(i / Pack::kCount, t) +
+                    return this->columnOf(i / Pack::kCount, place) +
                             i % Pack::kCount;
                 });
     }
 
-    __device__ __forceinline__ bool appendEdges(
-            const Edges& edges,
-            uint32_t& pending) {
+    __device__ __forceinline__ Left
+    appendEdges(const Edges& edges, uint32_t& pending) {
         return append(
                 pending,
                 [&](int i) { return i == 0 ? edges.head : edges.tail; },
@@ -190,66 +195,63 @@ struct CombRowsBody : CombReader<T, Threads, Largest> {
     }
 
     /// The block meets to lower its limit after `firstPart` tiles (0: never),
-    /// partGrowth times as many, and so on, and before that after the first
-    /// tile, where neighbours that are alike have let far more than k through;
-    /// and whenever the buffer is full: a warp with no room for a survivor
-    /// waits for the others there, so that no order of keys takes a second read
-    /// of the row.
+    /// partGrowth times as many, and so on; and before that where more have
+    /// passed than random rows let through, as neighbours that are alike do;
+    /// and whenever the buffer is full. A warp that finds it so waits for the
+    /// others there. So no order of keys takes a second read of the row.
     __device__ __forceinline__ void takeTiles(const Edges& edges) {
         const uint32_t numTiles = span.numTiles;
-        bool isFirst = params.firstPart > 0;
-        uint32_t part = isFirst ? min(numTiles, 1u) : numTiles;
+        uint32_t part = numTiles;
+        if (params.firstPart > 0) {
+            part = min(numTiles, params.firstPart);
+        }
+        const uint32_t usual = wanted() * part * 3 / 2 + 48;
+        enough = min(usual, params.capacity);
         const uint32_t end = numTiles + 1; // the edges
         uint32_t t = 0;
-        uint32_t pending = 0;
-        bool isStopped = false; // at tile t, the same in all lanes
+        uint32_t pending = ~0u; // of tile t, less where it was stopped
         while (true) {
-            while (t < part) {
-                if (!isStopped) {
-                    this->wait();
-                    pending = this->within(t, limit);
+            Left left = Left::kEnough;
+            while (t < part && left == Left::kEnough) {
+                this->wait();
+                // With the limit that is lower now, if it was stopped here.
+                pending &= this->within(t, limit);
+                left = appendTile(t, pending);
+                if (left != Left::kNone) {
+                    pending = ~0u;
+                    this->request(t + 2);
+                    ++t;
                 }
-                isStopped = !appendTile(t, pending);
-                if (isStopped) {
-                    break;
-                }
-                this->request(t + 2);
-                ++t;
             }
-            if (t == numTiles) {
-                if (!isStopped) {
-                    pending = this->within(edges, limit);
-                }
-                isStopped = !appendEdges(edges, pending);
-                t += isStopped ? 0 : 1;
+            if (t == numTiles && left != Left::kNone) {
+                pending &= this->within(edges, limit);
+                t += appendEdges(edges, pending) == Left::kNone ? 0 : 1;
             }
-            if (!__syncthreads_or(t < end)) {
+            const bool isLast = part == numTiles;
+            const bool isEarly = __syncthreads_or(t < (isLast ? end : part));
+            if (isLast && !isEarly) {
                 return;
             }
-            limit = lowered(isFirst ? 2 * wanted() + 32 : 0);
-            uint64_t wantedPart = uint64_t(part) * params.partGrowth;
-            if (isFirst) {
-                wantedPart = params.firstPart;
+            limit = lowered();
+            enough = min(shared.buffered + usual, params.capacity);
+            // All have read the count.
+            __syncthreads();
+            if (!isEarly) {
+                part = min(part * params.partGrowth, numTiles);
             }
-            part = uint32_t(min(wantedPart, uint64_t(numTiles)));
-            isFirst = false;
         }
     }
 
-    /// A limit that k of the survivors so far are not above, if they are more
-    /// than `enough`. Makes room in a full buffer.
-    __device__ __forceinline__ uint64_t lowered(uint32_t enough) {
+    /// A limit that k of the survivors so far are not above, if these are many
+    /// more. Makes room in a full buffer.
+    __device__ __forceinline__ uint64_t lowered() {
         const uint32_t count = shared.buffered;
         const uint32_t most = wanted() + wanted() / 8 + 8;
         if (count > params.capacity) {
             return makeRoom(shared, survivors, params.capacity, wanted());
         }
-        const uint64_t lower = count > max(most, enough)
-                ? lowered(shared, survivors, count, wanted(), most)
-                : limit;
-        // All have read the count.
-        __syncthreads();
-        return lower;
+        return count > most ? lowered(shared, survivors, count, wanted(), most)
+                            : limit;
     }
 
     /// Out of line and static, as it costs the others registers else.

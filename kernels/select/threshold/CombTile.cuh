@@ -1,6 +1,7 @@
-/// Tiles that span their row: lines of memory at even distances, as the teeth
-/// of a comb. So each tile is a sample of the row, which costs no read of its
-/// own, and no slow rise or fall of keys leads it astray.
+/// Tiles that span their row: lines of memory, one of each piece of the row,
+/// much as the teeth of a comb (CombLines.h). So each tile is a sample of the
+/// row, which costs no read of its own, and no slow rise or fall of keys leads
+/// it astray.
 #pragma once
 
 #include <type_traits>
@@ -10,8 +11,7 @@
 namespace faiss_bits {
 
 /// A row that begins at any address: its lines, and what is before the first of
-/// them (the head) and behind the last (the tail), less than a line each. Line
-/// s * numTiles + t is line s of tile t.
+/// them (the head) and behind the last (the tail), less than a line each.
 template <class T>
 struct CombSpan {
     static constexpr uint32_t kLineBytes = 128;

@@ -3,11 +3,9 @@
 
 #include <cstdint>
 
-namespace faiss_bits {
+#include "kernels/device/AsyncCopy.cuh"
 
-__device__ __forceinline__ uint32_t sharedAddress(const void* pointer) {
-    return uint32_t(__cvta_generic_to_shared(pointer));
-}
+namespace faiss_bits {
 
 __device__ __forceinline__ void initBarrier(uint64_t* barrier, uint32_t count) {
     asm volatile(

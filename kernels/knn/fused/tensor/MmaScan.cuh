@@ -3,30 +3,12 @@
 /// where they fit: one compares while the other multiplies.
 #pragma once
 
+#include "kernels/device/AsyncCopy.cuh"
 #include "kernels/device/MmaFloat16.cuh"
 #include "kernels/knn/fused/tensor/LimitTest.cuh"
 #include "kernels/knn/fused/tensor/MmaShape.h"
 
 namespace faiss_bits {
-
-namespace mma {
-
-__device__ __forceinline__ void copyPiece(uint32_t shared, const void* from) {
-    asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(shared),
-                 "l"(__cvta_generic_to_global(from))
-                 : "memory");
-}
-
-__device__ __forceinline__ void commitCopies() {
-    asm volatile("cp.async.commit_group;" ::: "memory");
-}
-
-template <int kPending>
-__device__ __forceinline__ void waitForCopies() {
-    asm volatile("cp.async.wait_group %0;" ::"n"(kPending) : "memory");
-}
-
-} // namespace mma
 
 /// Finder: what becomes of the values (FindPassing, FindNearest).
 template <int kRowBytes, int kStages, bool kIsL2, class Finder>
@@ -62,7 +44,7 @@ struct MmaScanBody {
             const uint32_t chunk = item / params.queryTiles;
             test.start(params, queryTile * kMmaQueries + warpRow + lane / 4);
             // Of the item before, nothing is read any more.
-            mma::waitForCopies<0>();
+            waitForCopies<0>();
             __syncthreads();
             if (layout.resident) {
                 for (int slab = 0; slab < params.slabs; ++slab) {
@@ -75,7 +57,7 @@ struct MmaScanBody {
             }
             Place now{chunk, 0, 0, 0};
             while (now.unit < params.units) {
-                mma::waitForCopies<kStages - 2>();
+                waitForCopies<kStages - 2>();
                 // This step is there; the one before has been read by all.
                 __syncthreads();
                 fetch(ahead, queryTile);
@@ -88,10 +70,10 @@ struct MmaScanBody {
                 const uint8_t* stage = stageAt(now.stage);
                 multiplySlab(
                         values,
-                        sharedAddressOf(
+                        sharedAddress(
                                 layout.resident ? shared + now.slab * kSlabBytes
                                                 : stage),
-                        sharedAddressOf(
+                        sharedAddress(
                                 layout.resident ? stage : stage + kSlabBytes),
                         warpRow,
                         warpColumn,
@@ -129,10 +111,6 @@ struct MmaScanBody {
         }
     }
 
-    static __device__ __forceinline__ uint32_t
-    sharedAddressOf(const void* pointer) {
-        return uint32_t(__cvta_generic_to_shared(pointer));
-    }
     __device__ __forceinline__ uint8_t* stageAt(int stage) const {
         return shared + layout.stages + stage * layout.stageBytes;
     }
@@ -152,7 +130,7 @@ struct MmaScanBody {
 #pragma unroll
         for (int i = 0; i < kSlabBytes / 16 / kMmaThreads; ++i) {
             const int at = (i * kMmaThreads + threadIdx.x) * 16;
-            mma::copyPiece(sharedAddressOf(to) + at, from + at);
+            copyAsync(sharedAddress(to) + at, globalAddress(from + at));
         }
     }
 
@@ -170,14 +148,16 @@ struct MmaScanBody {
                     ahead.slab,
                     false);
             if (kIsL2 && ahead.slab == 0 && threadIdx.x < kMmaVectors / 4) {
-                mma::copyPiece(
-                        sharedAddressOf(normsAt(ahead.slot)) + threadIdx.x * 16,
-                        params.norms + size_t(ahead.unit) * kMmaVectors +
-                                threadIdx.x * 4);
+                copyAsync(
+                        sharedAddress(normsAt(ahead.slot)) + threadIdx.x * 16,
+                        globalAddress(
+                                params.norms +
+                                size_t(ahead.unit) * kMmaVectors +
+                                threadIdx.x * 4));
             }
             next(ahead);
         }
-        mma::commitCopies();
+        endCopies();
     }
 
     /// Of a 16-byte piece in a swizzled slab.

@@ -1,4 +1,5 @@
-/// Fused scans on tensor cores: L2, inner products and cosine.
+/// Fused scans on tensor cores: L2, inner products and cosine. What they take
+/// is in TensorTakes.cpp.
 
 #include <algorithm>
 
@@ -328,22 +329,6 @@ class TensorFusedScan : public FusedScan {
     ByteSearch bytes_; // of the queries that enter() had
 };
 
-/// Short cosines of few queries take less time component by component, and so
-/// does the nearest of few vectors. Range searches, whose own images are in
-/// order, were not measured.
-bool takesCosine(const FlatKnnProblem& p) {
-    constexpr int kShort = 16;
-    constexpr idx_t kFew = 512;
-    constexpr idx_t kFewVectors = 8192;
-    constexpr double kFewPairs = 0x1p25;
-    const idx_t queries = batchOf(p);
-    return p.d > kShort ||
-            (queries > kFew && !p.imageInOrder &&
-             (p.k > 1 ||
-              (p.numVectors >= kFewVectors &&
-               double(queries) * double(p.numVectors) > kFewPairs)));
-}
-
 bool takes(const FlatKnnProblem& p) {
     return canUseSearchImage(p) && searchImageHelps(p) &&
             (batchOf(p) > kFewQueries || p.searchImage);
@@ -370,27 +355,6 @@ std::unique_ptr<FusedScan> prepare(
 }
 
 } // namespace
-
-bool takesBytes(const FlatKnnProblem& p) {
-    return hasByteImage(p) && !p.allowedBits && !p.limits &&
-            batchOf(p) > kFewQueries;
-}
-
-bool canUseSearchImage(const FlatKnnProblem& p) {
-    return (p.metric == Metric::L2 || p.metric == Metric::InnerProduct ||
-            (p.metric == Metric::Cosine && takesCosine(p))) &&
-            p.vectorsRowMajor &&
-            hasTensorScan(TensorScanKernel::Auto, p.device);
-}
-
-bool searchImageHelps(const FlatKnnProblem& p) {
-    // In one to three dimensions neighbours are closer together than 16 bits
-    // tell apart: most of what passes would be no neighbour.
-    constexpr int kLeastDims = 4;
-    constexpr int kLeastDimsOfFew = 48;
-    constexpr idx_t kFew = 3;
-    return p.d >= (batchOf(p) > kFew ? kLeastDims : kLeastDimsOfFew);
-}
 
 const FusedMethod kTensorFusedMethod = {
         "tensor",

@@ -1,19 +1,19 @@
-/// A few of the best of many short rows (short_rows/FewOfRows.cuh): both sides
-/// of every edge, and keys that meet in few lanes.
+/// A few of the best of rows that warps hold (short_rows/FewOfLanes.cuh): both
+/// sides of every edge, keys that meet in few lanes, and more keys within a
+/// limit than there is room for.
 
-#include <algorithm>
 #include <random>
 
-#include "kernels/select/short_rows/FewOfRowsPlan.h"
+#include "kernels/select/short_rows/FewOfLanesPlan.h"
 #include "tests/select/SelectHarness.h"
 
 namespace faiss_bits::test {
 namespace {
 
-/// More rows than are few on one multiprocessor, and a set that is not whole.
+/// A block that is not full.
 constexpr int64_t kRows = 37;
 
-class FewOfRows : public GpuTest {
+class FewOfLanes : public GpuTest {
    protected:
     static SelectCase of(int64_t rows, int64_t cols) {
         SelectCase c;
@@ -24,21 +24,21 @@ class FewOfRows : public GpuTest {
         return c;
     }
 
-    static FewOfRowsPlan planOf(const SelectCase& c, int k) {
+    static FewOfLanesShape shapeOf(const SelectCase& c, int k) {
         SelectProblem p;
         p.rows = c.rows;
         p.cols = c.cols;
         p.k = k;
         p.keyType = c.keyType;
         p.device = deviceOf(c);
-        return planFewOfRows(p);
+        return fewOfLanesShape(p);
     }
 
     /// At both sides of what each kernel takes.
     static std::vector<int> ksOf(const SelectCase& c) {
         std::vector<int> ks;
-        for (int k : {2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 16, 17, 31, 32, 33}) {
-            if (planOf(c, k).lanes > 0) {
+        for (int k : {2, 3, 9, 16, 17, 32, 33, 40, 41, 48, 49, 63, 64}) {
+            if (shapeOf(c, k).items > 0) {
                 ks.push_back(k);
             }
         }
@@ -49,32 +49,42 @@ class FewOfRows : public GpuTest {
         ks = ks.empty() ? ksOf(c) : ks;
         ASSERT_FALSE(ks.empty()) << c.describe();
         for (int k : ks) {
-            ASSERT_GT(planOf(c, k).lanes, 0) << c.describe() << " k=" << k;
+            ASSERT_GT(shapeOf(c, k).items, 0) << c.describe() << " k=" << k;
         }
         expectSelects(c, ks);
     }
 };
 
+/// Both sides of where kernels and numbers of turns change, for rows that begin
+/// at the first of 32 keys, and at the last.
 const int64_t kCols[] = {
         513,
         600,
-        640,
-        1023,
+        737,
+        738,
+        768,
+        993,
+        994,
         1024,
-        1051,
-        1152,
-        1279,
-        1280,
-        1281,
-        1905,
-        2559,
-        2560};
+        1025,
+        1505,
+        1506,
+        1536,
+        2017,
+        2018,
+        2048,
+        2049,
+        3041,
+        3042,
+        4065,
+        4066,
+        4096};
 
 /// Of keys of 16 bits; NarrowLists.cuh and NarrowRow.cuh take others.
 constexpr int64_t kLeastNarrowCols = 1025;
-constexpr int64_t kMostNarrowCols = 1280;
+const int64_t kNarrowCols[] = {1025, 1100, 2017, 2048, 2049, 4100, 6500, 8192};
 
-TEST_F(FewOfRows, EveryValueAndLength) {
+TEST_F(FewOfLanes, EveryValueAndLength) {
     for (Values values : kAllValues) {
         for (int64_t cols : kCols) {
             SelectCase c = of(kRows, cols);
@@ -90,15 +100,31 @@ TEST_F(FewOfRows, EveryValueAndLength) {
     }
 }
 
-TEST_F(FewOfRows, EveryTypeAtEveryAddress) {
+TEST_F(FewOfLanes, EveryValueOfKeysOf16Bits) {
+    for (DataType type : {DataType::Float16, DataType::BFloat16}) {
+        for (Values values : kAllValues) {
+            for (int64_t cols : kNarrowCols) {
+                SelectCase c = of(kRows, cols);
+                c.keyType = type;
+                c.values = values;
+                c.largest = cols % 2 == 1;
+                expectFew(c);
+                if (HasFailure()) {
+                    return;
+                }
+            }
+        }
+    }
+}
+
+TEST_F(FewOfLanes, EveryAddress) {
     for (DataType type :
          {DataType::Float16, DataType::BFloat16, DataType::Float32}) {
-        for (int64_t cols : {600, 700, 1025, 1100, 1280, 1300, 2560}) {
-            if (type != DataType::Float32 &&
-                (cols < kLeastNarrowCols || cols > kMostNarrowCols)) {
+        for (int64_t cols : {600, 740, 1025, 1100, 1300, 2040, 2560, 4090}) {
+            if (type != DataType::Float32 && cols < kLeastNarrowCols) {
                 continue;
             }
-            for (size_t shift : {0, 1, 2, 3, 5, 7}) {
+            for (size_t shift : {0, 1, 2, 3, 7, 15, 16, 30, 31}) {
                 SelectCase c = of(kRows, cols);
                 c.keyType = type;
                 c.shift = shift;
@@ -117,29 +143,27 @@ TEST_F(FewOfRows, EveryTypeAtEveryAddress) {
     }
 }
 
-/// Warps without rows, with one and with several, and lanes without one.
-TEST_F(FewOfRows, EveryNumberOfRows) {
-    for (int64_t rows : {17, 18, 31, 33, 63, 64, 65, 127, 129, 1000, 5003}) {
+/// Warps without rows, and more blocks than run at a time.
+TEST_F(FewOfLanes, EveryNumberOfRows) {
+    for (int64_t rows : {1, 2, 3, 4, 5, 31, 33, 127, 129, 1000, 5003}) {
         for (int64_t cols : {700, 1500}) {
-            expectFew(of(rows, cols), {2, 4});
-            SelectCase c = of(
-                    rows, std::clamp(cols, kLeastNarrowCols, kMostNarrowCols));
-            c.keyType = DataType::Float16;
-            expectFew(c, {17, 32});
+            expectFew(of(rows, cols), {2, 17, 32});
         }
+        SelectCase c = of(rows, 1500);
+        c.keyType = DataType::Float16;
+        expectFew(c, {17, 32});
     }
 }
 
-TEST_F(FewOfRows, Layouts) {
+TEST_F(FewOfLanes, Layouts) {
     for (int64_t cols : {601, 1200, 2500}) {
         for (DataType type : {DataType::Float32, DataType::BFloat16}) {
-            const bool isNarrow = type != DataType::Float32;
-            if (isNarrow &&
-                (cols < kLeastNarrowCols || cols > kMostNarrowCols)) {
+            if (type != DataType::Float32 && cols < kLeastNarrowCols) {
                 continue;
             }
-            const std::vector<int> ks = isNarrow ? std::vector<int>{17, 20, 32}
-                                                 : std::vector<int>{2, 3, 4};
+            const std::vector<int> ks = type == DataType::Float32
+                    ? std::vector<int>{9, 17, 32}
+                    : std::vector<int>{9, 16};
             SelectCase c = of(50, cols);
             c.keyType = type;
             c.padding = 3;
@@ -165,35 +189,45 @@ TEST_F(FewOfRows, Layouts) {
     }
 }
 
-/// Biases, k = 1 and rows that are few go other ways.
-TEST_F(FewOfRows, TakesManyRowsWithoutBias) {
+/// Biases, k = 1, shorter rows, longer ones and larger k go other ways.
+TEST_F(FewOfLanes, TakesRowsWithoutBias) {
     SelectProblem p;
     p.rows = 1000;
     p.cols = 600;
     p.k = 4;
-    p.device.multiprocessors = 10;
-    EXPECT_GT(planFewOfRows(p).lanes, 0);
-    p.rows = 160;
-    EXPECT_EQ(planFewOfRows(p).lanes, 0);
-    p.rows = 1000;
+    const auto isTaken = [&] { return fewOfLanesShape(p).items > 0; };
+    EXPECT_TRUE(isTaken());
     p.k = 1;
-    EXPECT_EQ(planFewOfRows(p).lanes, 0);
-    p.k = 11;
-    EXPECT_EQ(planFewOfRows(p).lanes, 0);
+    EXPECT_FALSE(isTaken());
+    p.k = 32;
+    EXPECT_TRUE(isTaken());
+    p.k = 33;
+    EXPECT_FALSE(isTaken());
+    p.cols = 1500;
+    EXPECT_TRUE(isTaken());
+    p.k = 65;
+    EXPECT_FALSE(isTaken());
+    p.k = 40;
+    p.cols = 4096;
+    EXPECT_TRUE(isTaken());
+    p.k = 41;
+    EXPECT_FALSE(isTaken());
     p.k = 4;
+    p.cols = 4097;
+    EXPECT_FALSE(isTaken());
     p.cols = 512;
-    EXPECT_EQ(planFewOfRows(p).lanes, 0);
+    EXPECT_FALSE(isTaken());
     p.cols = 600;
     p.colBiasGiven = true;
-    EXPECT_EQ(planFewOfRows(p).lanes, 0);
+    EXPECT_FALSE(isTaken());
 }
 
 /// The best of a row at even distances, or equal: a lane may have all of them.
-class FewOfPeriods : public FewOfRows {
+class FewOfPeriods : public FewOfLanes {
    protected:
     static void expectPeriods(int64_t cols, int k, int period, int levels) {
         SelectCase c = of(kRows, cols);
-        ASSERT_GT(planOf(c, k).lanes, 0) << cols << " k=" << k;
+        ASSERT_GT(shapeOf(c, k).items, 0) << cols << " k=" << k;
         std::mt19937 random(7);
         std::vector<float> keys(c.rows * cols);
         for (int64_t i = 0; i < c.rows * cols; ++i) {
@@ -235,8 +269,8 @@ class FewOfPeriods : public FewOfRows {
     }
 };
 
-TEST_F(FewOfPeriods, OfLanesAndTiles) {
-    for (int64_t cols : {600, 1200, 2500}) {
+TEST_F(FewOfPeriods, OfLanesAndTurns) {
+    for (int64_t cols : {600, 1200, 2500, 4000}) {
         for (int k : ksOf(of(kRows, cols))) {
             for (int period :
                  {2, 8, 16, 31, 32, 33, 37, 64, 123, 128, 133, 256, 1024}) {
@@ -260,17 +294,19 @@ TEST_F(FewOfPeriods, Small) {
     }
 }
 
-TEST_F(FewOfRows, SmallOfEveryKernel) {
+TEST_F(FewOfLanes, SmallOfEveryKernel) {
     for (DataType type :
          {DataType::Float32, DataType::Float16, DataType::BFloat16}) {
-        for (int64_t cols : {1051, 1300}) {
-            SelectCase c = of(21, cols);
+        for (int64_t cols : {600, 1051, 1300, 2100}) {
+            SelectCase c = of(5, cols);
             c.keyType = type;
-            if (type != DataType::Float32 && cols > kMostNarrowCols) {
+            if (type != DataType::Float32 && cols < kLeastNarrowCols) {
                 continue;
             }
-            c.values = Values::SomeNan;
-            expectFew(c, {type == DataType::Float32 ? 4 : 20});
+            for (Values values : {Values::SomeNan, Values::FewDistinct}) {
+                c.values = values;
+                expectFew(c, {9, 16});
+            }
             c.values = Values::Random;
             c.padding = 1;
             expectFew(c);
