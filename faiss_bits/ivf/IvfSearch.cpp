@@ -55,9 +55,9 @@ void requireParams(const faiss::SearchParameters* params) {
     }
 }
 
-/// mostVectorsOf(), or what that was for the same lists. Their lengths lie in as
-/// many places of the host's memory, and to read those of 1,024 that nobody has
-/// read for a while takes some 15 us, in front of a search's first kernel.
+/// mostVectorsOf(), or what that was for the same lists. Their lengths lie in
+/// as many places of the host's memory, and to read those of 1,024 that nobody
+/// has read for a while takes some 15 us, in front of a search's first kernel.
 idx_t mostVectorsNow(const IvfIndex& index, idx_t nprobe) {
     struct Lists {
         std::weak_ptr<const faiss::gpu::IVFBase> owner;

@@ -174,19 +174,22 @@ TEST(ReplicaSlices, EndOneAfterTheOther) {
     EXPECT_EQ(lateRowsOf(4, 10240, 250, 320), Rows({0, 890, 570, 250}));
     EXPECT_EQ(lateRowsOf(4, 10240, 250, 5000), Rows({0, 890, 570, 250}));
     EXPECT_EQ(lateRowsOf(4, 10240, 0, 0), Rows({0, 0, 0, 0}));
-    // What a group ends earlier by others search.
+    // What a group ends earlier by others search. Begins are rounded to steps,
+    // and three of them are in the difference of two sizes, one twice.
+    constexpr idx_t kStep = 64;
     const auto begins = inSteps(
             groupSlices(
                     40960,
                     {1, 1, 1, 1},
                     lateRowsOf(4, 10240, 250, 195),
                     {1, 1, 1, 1}),
-            64);
+            kStep);
     EXPECT_EQ(begins.back(), 40960);
     for (int group = 2; group < 4; ++group) {
         const idx_t before = begins[group] - begins[group - 1];
         const idx_t size = begins[group + 1] - begins[group];
-        EXPECT_NEAR(double(size - before), 195, 64);
+        EXPECT_GT(size, before);
+        EXPECT_NEAR(double(size - before), 195, 2 * kStep);
     }
 }
 

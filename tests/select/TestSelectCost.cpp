@@ -20,7 +20,7 @@ const char* const kOrders =
 #include "select_orders.json.inc"
         ;
 const char* const kSweep =
-#include "select_sweep.json.inc"
+#include "select_sweep_7bde480.json.inc"
         ;
 const char* const kOldSweep =
 #include "select_sweep_9d47d0d.json.inc"
