@@ -177,13 +177,13 @@ TEST(ReplicaSlices, EndOneAfterTheOther) {
     // What a group ends earlier by others search. Begins are rounded to steps,
     // and three of them are in the difference of two sizes, one twice.
     constexpr idx_t kStep = 64;
-    const auto begins = inSteps(
-            groupSlices(
-                    40960,
-                    {1, 1, 1, 1},
-                    lateRowsOf(4, 10240, 250, 195),
-                    {1, 1, 1, 1}),
-            kStep);
+    const auto begins =
+            inSteps(groupSlices(
+                            40960,
+                            {1, 1, 1, 1},
+                            lateRowsOf(4, 10240, 250, 195),
+                            {1, 1, 1, 1}),
+                    kStep);
     EXPECT_EQ(begins.back(), 40960);
     for (int group = 2; group < 4; ++group) {
         const idx_t before = begins[group] - begins[group - 1];
