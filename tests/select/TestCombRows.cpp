@@ -1,5 +1,6 @@
 /// One block a row, whose tiles span it as the teeth of a comb.
 
+#include "tests/select/SelectOfFloats.h"
 #include "tests/select/ThresholdPlanOf.h"
 
 namespace faiss_bits::test {
@@ -165,31 +166,6 @@ int64_t tilesOf(const SelectProblem& p) {
     return (p.cols / kLine + linesOfTile - 1) / linesOfTile;
 }
 
-void expectSelects(SelectProblem p, const std::vector<float>& keys) {
-    const DeviceBuffer<float> deviceKeys(keys);
-    DeviceBuffer<float> outKeys(p.rows * p.k, 0xCD);
-    DeviceBuffer<int64_t> outIds(p.rows * p.k, 0xCD);
-    p.keys = deviceKeys.data();
-    p.outKeys = outKeys.data();
-    p.outIds = outIds.data();
-    ASSERT_EQ(selectWorkspaceBytes(p), 0u);
-    runSelect(p, {}, nullptr);
-    BITS_CUDA_CHECK(cudaDeviceSynchronize());
-    const std::vector<float> found = outKeys.download();
-    const std::vector<int64_t> ids = outIds.download();
-    for (int64_t r = 0; r < p.rows; ++r) {
-        const RowOfKeys row{keys.data() + r * p.cols, p.cols};
-        ASSERT_TRUE(isTopKOfRow(
-                row,
-                topKOfRow(row.keys, p.cols, nullptr, 0, p.k, p.largest),
-                found.data() + r * p.k,
-                ids.data() + r * p.k,
-                p.k,
-                0))
-                << "k " << p.k << ", row " << r;
-    }
-}
-
 /// The worst keys in one line of each piece of a row, or the best, for every
 /// one: the first tile's limit lets too many of the others through.
 TEST_F(CombRows, OneLineOfEachPieceIsUnlikeTheOthers) {
@@ -205,7 +181,7 @@ TEST_F(CombRows, OneLineOfEachPieceIsUnlikeTheOthers) {
                         float((c * 7919 + r) % 20011) + (isUnlike ? far : 0);
             }
         }
-        expectSelects(p, keys);
+        expectSelectOfFloats(p, keys);
         if (HasFailure()) {
             return;
         }
@@ -229,7 +205,7 @@ TEST_F(CombRows, SawTeethOfTheStep) {
                                 float(r % 2 == 0 ? part : period - part);
                     }
                 }
-                expectSelects(p, keys);
+                expectSelectOfFloats(p, keys);
                 if (HasFailure()) {
                     return;
                 }

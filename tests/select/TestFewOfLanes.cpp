@@ -5,7 +5,8 @@
 #include <random>
 
 #include "kernels/select/short_rows/FewOfLanesPlan.h"
-#include "tests/select/SelectHarness.h"
+#include "tests/select/Layouts.h"
+#include "tests/select/SelectOfFloats.h"
 
 namespace faiss_bits::test {
 namespace {
@@ -57,28 +58,9 @@ class FewOfLanes : public GpuTest {
 
 /// Both sides of where kernels and numbers of turns change, for rows that begin
 /// at the first of 32 keys, and at the last.
-const int64_t kCols[] = {
-        513,
-        600,
-        737,
-        738,
-        768,
-        993,
-        994,
-        1024,
-        1025,
-        1505,
-        1506,
-        1536,
-        2017,
-        2018,
-        2048,
-        2049,
-        3041,
-        3042,
-        4065,
-        4066,
-        4096};
+const int64_t kCols[] = {513,  600,  737,  738,  768,  993,  994,
+                         1024, 1025, 1505, 1506, 1536, 2017, 2018,
+                         2048, 2049, 3041, 3042, 4065, 4066, 4096};
 
 /// Of keys of 16 bits; NarrowLists.cuh and NarrowRow.cuh take others.
 constexpr int64_t kLeastNarrowCols = 1025;
@@ -164,27 +146,10 @@ TEST_F(FewOfLanes, Layouts) {
             const std::vector<int> ks = type == DataType::Float32
                     ? std::vector<int>{9, 17, 32}
                     : std::vector<int>{9, 16};
-            SelectCase c = of(50, cols);
-            c.keyType = type;
-            c.padding = 3;
-            c.shift = 1;
-            c.outPadding = 5;
-            c.idType = IdType::Int32;
-            expectFew(c, ks);
-            c.givenIds = true;
-            c.idPadding = 2;
-            expectFew(c, ks);
-            c.sharedIds = true;
-            c.idPadding = 0;
-            expectFew(c, ks);
-            c = of(50, cols);
-            c.keyType = type;
-            c.sorted = false;
-            c.idOffset = 77;
-            expectFew(c, ks);
-            c.dropNan = true;
-            c.values = Values::SomeNan;
-            expectFew(c, ks);
+            SelectCase plain = of(50, cols);
+            plain.keyType = type;
+            forEachLayout(
+                    plain, [&](const SelectCase& c) { expectFew(c, ks); });
         }
     }
 }
@@ -237,35 +202,16 @@ class FewOfPeriods : public FewOfLanes {
             keys[i] = level +
                     (row % 2 ? 0 : float(random() % levels) / float(levels));
         }
-        const DeviceBuffer<float> deviceKeys(keys);
-        DeviceBuffer<float> outKeys(c.rows * k, 0xCD);
-        DeviceBuffer<int64_t> outIds(c.rows * k, 0xCD);
         SelectProblem p;
         p.rows = c.rows;
         p.cols = cols;
         p.k = k;
         p.algorithm = c.algorithm;
         p.device = deviceOf(c);
-        p.keys = deviceKeys.data();
-        p.outKeys = outKeys.data();
-        p.outIds = outIds.data();
-        ASSERT_EQ(selectWorkspaceBytes(p), 0u);
-        runSelect(p, {}, nullptr);
-        BITS_CUDA_CHECK(cudaDeviceSynchronize());
-        const std::vector<float> found = outKeys.download();
-        const std::vector<int64_t> ids = outIds.download();
-        for (int64_t r = 0; r < c.rows; ++r) {
-            const RowOfKeys row{keys.data() + r * cols, cols};
-            ASSERT_TRUE(isTopKOfRow(
-                    row,
-                    topKOfRow(row.keys, cols, nullptr, 0, k, false),
-                    found.data() + r * k,
-                    ids.data() + r * k,
-                    k,
-                    0))
-                    << "row " << r << " of " << cols << ", k = " << k
-                    << ", period " << period;
-        }
+        SCOPED_TRACE(
+                testing::Message()
+                << cols << " columns, k = " << k << ", period " << period);
+        expectSelectOfFloats(p, keys);
     }
 };
 

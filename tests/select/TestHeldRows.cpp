@@ -1,5 +1,6 @@
 /// Rows that one block, or the blocks of a cluster, hold in registers.
 
+#include "tests/select/SelectOfFloats.h"
 #include "tests/select/ThresholdPlanOf.h"
 
 namespace faiss_bits::test {
@@ -164,27 +165,10 @@ TEST_F(HeldRows, BestInTheColumnsOfFewThreads) {
                 const int64_t thread = at % kThreads;
                 keys[i] = float(keys.size() - i) + (thread < few ? 0 : 1e7f);
             }
-            const DeviceBuffer<float> deviceKeys(keys);
-            DeviceBuffer<float> outKeys(p.rows * k, 0xCD);
-            DeviceBuffer<int64_t> outIds(p.rows * k, 0xCD);
-            p.keys = deviceKeys.data();
-            p.outKeys = outKeys.data();
-            p.outIds = outIds.data();
-            ASSERT_EQ(selectWorkspaceBytes(p), 0u);
-            runSelect(p, {}, nullptr);
-            BITS_CUDA_CHECK(cudaDeviceSynchronize());
-            const std::vector<float> found = outKeys.download();
-            const std::vector<int64_t> ids = outIds.download();
-            for (int64_t r = 0; r < p.rows; ++r) {
-                const RowOfKeys row{keys.data() + r * cols, cols};
-                ASSERT_TRUE(isTopKOfRow(
-                        row,
-                        topKOfRow(row.keys, cols, nullptr, 0, k, false),
-                        found.data() + r * k,
-                        ids.data() + r * k,
-                        k,
-                        0))
-                        << "cols " << cols << ", k " << k << ", row " << r;
+            SCOPED_TRACE(testing::Message() << cols << " columns, k = " << k);
+            expectSelectOfFloats(p, keys);
+            if (HasFailure()) {
+                return;
             }
         }
     }

@@ -5,7 +5,8 @@
 #include <random>
 
 #include "kernels/select/short_rows/ShortRowsPolicy.h"
-#include "tests/select/SelectHarness.h"
+#include "tests/select/Layouts.h"
+#include "tests/select/SelectOfFloats.h"
 
 namespace faiss_bits::test {
 namespace {
@@ -160,27 +161,11 @@ TEST_F(LaneLists, EveryNumberOfRows) {
 TEST_F(LaneLists, Layouts) {
     for (int64_t cols : {30, 81, 201, 301}) {
         for (DataType type : {DataType::Float32, DataType::BFloat16}) {
-            SelectCase c = of(50, cols);
-            c.keyType = type;
-            c.padding = 3;
-            c.shift = 1;
-            c.outPadding = 5;
-            c.idType = IdType::Int32;
-            expectLists(c, kNarrowKs);
-            c.givenIds = true;
-            c.idPadding = 2;
-            expectLists(c, kNarrowKs);
-            c.sharedIds = true;
-            c.idPadding = 0;
-            expectLists(c, kNarrowKs);
-            c = of(50, cols);
-            c.keyType = type;
-            c.sorted = false;
-            c.idOffset = 77;
-            expectLists(c, kNarrowKs);
-            c.dropNan = true;
-            c.values = Values::SomeNan;
-            expectLists(c, kNarrowKs);
+            SelectCase plain = of(50, cols);
+            plain.keyType = type;
+            forEachLayout(plain, [&](const SelectCase& c) {
+                expectLists(c, kNarrowKs);
+            });
         }
     }
 }
@@ -198,37 +183,21 @@ TEST_F(LaneLists, Periods) {
                 const float level = float((i % cols + 3 * row) % period);
                 keys[i] = level + (row % 2 ? 0 : float(random() % 4) / 4.0f);
             }
-            const DeviceBuffer<float> deviceKeys(keys);
             for (int k : kKs) {
                 const SelectCase c = of(rows, cols);
-                DeviceBuffer<float> outKeys(rows * k, 0xCD);
-                DeviceBuffer<int64_t> outIds(rows * k, 0xCD);
                 SelectProblem p;
                 p.rows = rows;
                 p.cols = cols;
                 p.k = k;
                 p.algorithm = c.algorithm;
                 p.device = deviceOf(c);
-                p.keys = deviceKeys.data();
-                p.outKeys = outKeys.data();
-                p.outIds = outIds.data();
                 ASSERT_TRUE(hasLaneLists(p));
-                ASSERT_EQ(selectWorkspaceBytes(p), 0u);
-                runSelect(p, {}, nullptr);
-                BITS_CUDA_CHECK(cudaDeviceSynchronize());
-                const std::vector<float> found = outKeys.download();
-                const std::vector<int64_t> ids = outIds.download();
-                for (int64_t r = 0; r < rows; ++r) {
-                    const RowOfKeys row{keys.data() + r * cols, cols};
-                    ASSERT_TRUE(isTopKOfRow(
-                            row,
-                            topKOfRow(row.keys, cols, nullptr, 0, k, false),
-                            found.data() + r * k,
-                            ids.data() + r * k,
-                            k,
-                            0))
-                            << "row " << r << " of " << cols << ", k = " << k
-                            << ", period " << period;
+                SCOPED_TRACE(
+                        testing::Message() << cols << " columns, k = " << k
+                                           << ", period " << period);
+                expectSelectOfFloats(p, keys);
+                if (HasFailure()) {
+                    return;
                 }
             }
         }
