@@ -246,7 +246,7 @@ LaunchOfKernel& LaunchesTogether::add() {
     return launches_[size_t(count_++)];
 }
 
-void LaunchesTogether::enqueue() {
+bool LaunchesTogether::enqueue() {
     // One that did not come here would have gone before the others.
     BITS_THROW_IF_NOT_FMT(
             count_ == kCount,
@@ -254,11 +254,13 @@ void LaunchesTogether::enqueue() {
             count_,
             kCount);
     count_ = 0;
-    if (!launchAsGraph(launches_, stream_)) {
-        for (const LaunchOfKernel& one : launches_) {
-            launch(one, stream_);
-        }
+    if (launchAsGraph(launches_, stream_)) {
+        return true;
     }
+    for (const LaunchOfKernel& one : launches_) {
+        launch(one, stream_);
+    }
+    return false;
 }
 
 } // namespace faiss_bits

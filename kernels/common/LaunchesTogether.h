@@ -43,10 +43,11 @@ class LaunchesTogether {
     /// This thread's, or nullptr.
     static LaunchesTogether* ofThread();
 
-    /// As a graph, if the stream is not captured, and is one of the first on
-    /// its device that ask for it; else one after another. Throws Error if
-    /// there are not kCount of them.
-    void enqueue();
+    /// As a graph, if the stream is not captured, is one of the first 16 on its
+    /// device that ask for it, and CUDA makes one; else one after another.
+    /// Returns whether it was a graph. Throws Error if there are not kCount of
+    /// them.
+    bool enqueue();
 
     /// The place of one more.
     LaunchOfKernel& add();

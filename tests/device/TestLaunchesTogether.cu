@@ -72,12 +72,14 @@ class LaunchesTogetherTest : public GpuTest {
         std::unique_ptr<DeviceBuffer<uint32_t>> rows[4];
     };
 
-    /// otherKernels: in another order. Returns what is expected.
+    /// otherKernels: in another order. Returns what is expected, and in asGraph
+    /// whether the device got a graph.
     static std::vector<uint32_t> enqueue(
             const Rows& rows,
             uint32_t number,
             bool otherKernels,
-            cudaStream_t stream) {
+            cudaStream_t stream,
+            bool* asGraph = nullptr) {
         LaunchesTogether together(stream);
         void (*const kernels[])(Step) = {
                 otherKernels ? stepKernel<7> : stepKernel<3>,
@@ -100,7 +102,10 @@ class LaunchesTogetherTest : public GpuTest {
             stepOf(expected, factors[i], number * (i + 1), next);
             expected = next;
         }
-        together.enqueue();
+        const bool isGraph = together.enqueue();
+        if (asGraph) {
+            *asGraph = isGraph;
+        }
         return expected;
     }
 };
@@ -111,11 +116,13 @@ TEST_F(LaunchesTogetherTest, SmallTheSameWhateverChanges) {
         for (uint32_t seed = 0; seed < 4; ++seed) {
             const Rows rows(blocks, seed);
             for (const uint32_t number : {1u, 1u, 9u}) {
+                bool asGraph = false;
                 const auto expected =
-                        enqueue(rows, number, seed % 2 == 1, stream);
+                        enqueue(rows, number, seed % 2 == 1, stream, &asGraph);
                 BITS_CUDA_CHECK(cudaStreamSynchronize(stream));
                 EXPECT_EQ(rows.rows[3]->download(), expected)
                         << blocks << " blocks, seed " << seed;
+                EXPECT_TRUE(asGraph);
             }
         }
     }
@@ -140,13 +147,16 @@ TEST_F(LaunchesTogetherTest, ManyUnderWay) {
 
 TEST_F(LaunchesTogetherTest, MoreStreamsThanGraphs) {
     std::vector<std::unique_ptr<TestStream>> streams;
+    bool asGraph = true;
     for (uint32_t i = 0; i < 40; ++i) {
         streams.push_back(std::make_unique<TestStream>());
         const Rows rows(5, i);
-        const auto expected = enqueue(rows, i, false, *streams.back());
+        const auto expected =
+                enqueue(rows, i, false, *streams.back(), &asGraph);
         BITS_CUDA_CHECK(cudaStreamSynchronize(*streams.back()));
         EXPECT_EQ(rows.rows[3]->download(), expected) << i;
     }
+    EXPECT_FALSE(asGraph); // the last of 40
     const Rows rows(5, 1);
     const auto expected = enqueue(rows, 3, false, nullptr);
     BITS_CUDA_CHECK(cudaStreamSynchronize(nullptr));
@@ -160,7 +170,9 @@ TEST_F(LaunchesTogetherTest, CapturedByTheCaller) {
     cudaGraph_t graph = nullptr;
     BITS_CUDA_CHECK(
             cudaStreamBeginCapture(stream, cudaStreamCaptureModeGlobal));
-    const auto expected = enqueue(rows, 4, false, stream);
+    bool asGraph = true;
+    const auto expected = enqueue(rows, 4, false, stream, &asGraph);
+    EXPECT_FALSE(asGraph);
     BITS_CUDA_CHECK(cudaStreamEndCapture(stream, &graph));
     cudaGraphExec_t made = nullptr;
     BITS_CUDA_CHECK(cudaGraphInstantiateWithFlags(&made, graph, 0));
