@@ -97,49 +97,94 @@ __device__ __forceinline__ void ScanAgain<kMetric, Begin>::forgetStep(
 }
 
 /// Entries of a list that need not be cut: some more than k are sorted with
-/// them in the end.
+/// them in the end, `sortable` at most.
 template <Metric kMetric, class Begin>
 __device__ __forceinline__ uint32_t
-ScanAgain<kMetric, Begin>::uncutEntries(bool isLast) const {
+ScanAgain<kMetric, Begin>::uncutEntries(uint32_t sortable, bool isLast) const {
     const uint32_t k = params.keep;
-    return isLast ? max(k, min(2 * k + 256, uint32_t(kSharedSort))) : k;
+    return isLast ? max(k, min(2 * k + 256, sortable)) : k;
 }
 
-/// keepNearest() of the lists of this block that are short, a warp a list.
+/// Entries that a cut leaves at most: to leave k takes more passes over the
+/// list. Lists that shared memory has no room for are of k in the end.
 template <Metric kMetric, class Begin>
-__device__ __forceinline__ void ScanAgain<kMetric, Begin>::keepShort(
+__device__ __forceinline__ uint32_t
+ScanAgain<kMetric, Begin>::mostKept() const {
+    const uint32_t k = params.keep;
+    const uint32_t more =
+            min(k / 8 + 16, uint32_t(params.capacity - params.keep) / 8);
+    return max(k, min(k + more, uint32_t(kSharedSort)));
+}
+
+/// keepNearest() of the lists of this block, a warp a list: several wait for
+/// memory together.
+template <Metric kMetric, class Begin>
+__device__ __forceinline__ void ScanAgain<kMetric, Begin>::keepByWarps(
         uint32_t used,
         bool isLast) {
     constexpr uint32_t kWarps = kThreads / kWarpSize;
-    const uint32_t k = params.keep;
+    constexpr int kAhead = 16; // loads in flight
     const uint32_t warp = threadIdx.x / kWarpSize;
     const uint32_t lane = threadIdx.x % kWarpSize;
-    uint64_t* const entries = shared.lists.sort + warp * kShortList;
+    const WarpNarrow narrow{shared.narrowOfWarps[warp]};
     __syncthreads();
     for (uint32_t s = blockIdx.x + warp * gridDim.x; s < used;
          s += kWarps * gridDim.x) {
         const uint32_t count = __ldcg(params.counts + s);
-        if (count > kShortList || count <= uncutEntries(isLast)) {
+        if (count <= uncutEntries(kShortList, isLast)) {
+            if (lane == 0) {
+                shared.counts[s] = count;
+            }
             continue;
         }
         unsigned long long* list = reinterpret_cast<unsigned long long*>(
                 params.lists + s * params.capacity);
-        for (uint32_t i = lane; i < count; i += kWarpSize) {
-            entries[i] = __ldcg(list + i);
-        }
-        sortAscending<kWarpSize>(entries, count);
-        for (uint32_t i = lane; i < k; i += kWarpSize) {
-            list[i] = entries[i];
+        uint64_t some[kAhead];
+        const auto read = [&](uint32_t base) {
+#pragma unroll
+            for (int j = 0; j < kAhead; ++j) {
+                const uint32_t at = base + j * kWarpSize + lane;
+                some[j] = at < count ? __ldcg(list + at) : kNoEntry;
+            }
+        };
+        const auto forEach = [&](auto take) {
+#pragma unroll 1
+            for (uint32_t base = 0; base < count; base += kAhead * kWarpSize) {
+                read(base);
+#pragma unroll
+                for (int j = 0; j < kAhead; ++j) {
+                    if (some[j] != kNoEntry) {
+                        take(some[j]);
+                    }
+                }
+            }
+        };
+        const uint64_t limit = narrow.limit(forEach, params.keep, mostKept());
+        uint32_t kept = 0;
+#pragma unroll 1
+        for (uint32_t base = 0; base < count; base += kAhead * kWarpSize) {
+            read(base);
+            __syncwarp(); // places before those still to be read are free
+#pragma unroll
+            for (int j = 0; j < kAhead; ++j) {
+                const bool is = some[j] <= limit && some[j] != kNoEntry;
+                const uint32_t mask = __ballot_sync(kFullWarp, is);
+                if (is) {
+                    list[kept + __popc(mask & ((1u << lane) - 1))] = some[j];
+                }
+                kept += __popc(mask);
+            }
         }
         if (lane == 0) {
-            params.counts[s] = shared.counts[s] = k;
-            params.limits[s] = entries[k - 1];
+            params.counts[s] = shared.counts[s] = kept;
+            params.limits[s] = limit;
         }
         __syncwarp();
     }
 }
 
-/// Leaves the k nearest entries of a list, and the limit that they set.
+/// Leaves the k nearest entries of a list and up to some more, and the limit
+/// that they set.
 template <Metric kMetric, class Begin>
 __device__ __forceinline__ void ScanAgain<kMetric, Begin>::keepNearest(
         uint32_t slot,
@@ -147,7 +192,7 @@ __device__ __forceinline__ void ScanAgain<kMetric, Begin>::keepNearest(
     __syncthreads();
     const uint32_t k = params.keep;
     const uint32_t count = __ldcg(params.counts + slot);
-    if (count <= uncutEntries(isLast)) {
+    if (count <= uncutEntries(kSharedSort, isLast)) {
         if (threadIdx.x == 0) {
             shared.counts[slot] = count;
         }
@@ -173,7 +218,7 @@ __device__ __forceinline__ void ScanAgain<kMetric, Begin>::keepNearest(
             }
         }
     };
-    const uint64_t limit = Narrow{shared.narrow}.limit(forEach, k, k);
+    const uint64_t limit = Narrow{shared.narrow}.limit(forEach, k, mostKept());
     if (threadIdx.x == 0) {
         shared.kept = 0;
     }
