@@ -56,11 +56,10 @@ std::vector<float> makeCopies(
     }
     std::vector<float> values(rows * d);
     for (int64_t i = 0; i < rows; ++i) {
-        // The first kind has half of them, and the last few.
-        const uint32_t kind = std::min(
-                uint32_t(std::countr_zero(random() | 1u << 31)) +
-                        random() % 2 * (random() % kinds),
-                kinds - 1);
+        // Any of them, or one of which the first has half, the next a quarter.
+        const uint32_t any = uint32_t(random() % kinds);
+        const uint32_t few = uint32_t(std::countr_zero(random() | 1u << 31));
+        const uint32_t kind = random() % 2 ? any : std::min(few, kinds - 1);
         const bool isExact = random() % exactOf == 0;
         for (int j = 0; j < d; ++j) {
             const float off = float(int(random() % 17) - 8) * 0x1p-24f;
@@ -71,28 +70,31 @@ std::vector<float> makeCopies(
     return values;
 }
 
-/// Copies that differ in their last bits: slots of a kind make tiles. With 17
-/// kinds and more some are not told apart; of 64 rows all are one tile.
+/// Copies that differ in their last bits: slots of a kind make tiles, where
+/// components are many. With 17 kinds and more some are not told apart; of 64
+/// rows all are one tile.
 TEST_F(ManyScanRows, KindsOfCopies) {
     ScanCase c;
-    c.n = 3011;
+    c.n = 1011;
     c.k = 40;
-    for (const uint32_t kinds : {1u, 2u, 4u, 16u, 17u, 40u}) {
-        for (const uint32_t q : {17u, 64u, 65u, 200u, 1000u}) {
-            for (const int d : {3, 65}) {
-                SCOPED_TRACE(
-                        std::to_string(kinds) + " kinds, " + std::to_string(q) +
-                        " rows of " + std::to_string(d));
-                c.q = q;
-                c.d = d;
-                // More than the limits' copies may be as near as can be.
-                const uint32_t exactOf = d == 3 ? 2 : 50;
-                expectNearest(
-                        c,
-                        makeCopies(c.n, d, kinds, exactOf, 1),
-                        makeCopies(q, d, kinds, exactOf, 2));
-                if (HasFatalFailure()) {
-                    return;
+    for (const uint32_t kinds : {1u, 2u, 4u, 16u, 40u}) {
+        for (const uint32_t q : {64u, 65u, 300u}) {
+            for (const int d : {3, 511, 512}) {
+                // More may be as near as can be than are wanted.
+                for (const uint32_t exactOf : {2u, 50u}) {
+                    SCOPED_TRACE(
+                            std::to_string(kinds) + " kinds, " +
+                            std::to_string(q) + " rows of " +
+                            std::to_string(d));
+                    c.q = q;
+                    c.d = d;
+                    expectNearest(
+                            c,
+                            makeCopies(c.n, d, kinds, exactOf, 1),
+                            makeCopies(q, d, kinds, exactOf, 2));
+                    if (HasFatalFailure()) {
+                        return;
+                    }
                 }
             }
         }
@@ -102,9 +104,9 @@ TEST_F(ManyScanRows, KindsOfCopies) {
 /// Queries that are not finite, the first one among them, and far ones.
 TEST_F(ManyScanRows, KindsWithOddRows) {
     ScanCase c;
-    c.n = 3011;
+    c.n = 1011;
     c.k = 40;
-    c.d = 20;
+    c.d = 520;
     c.q = 150;
     const auto vectors = makeCopies(c.n, c.d, 4, 50, 1);
     for (const float odd : {HUGE_VALF, -HUGE_VALF, NAN, 1e30f, -1e-30f}) {
@@ -120,19 +122,21 @@ TEST_F(ManyScanRows, KindsWithOddRows) {
     }
 }
 
-/// Lists that a warp cuts, as blocks have several; the last ones make a turn of
-/// their own. Around what a warp sorts in the end.
+/// Lists that a warp cuts, as blocks have several, and longer ones; the last
+/// rows make a turn of their own. Around what a warp sorts in the end.
 TEST_F(ManyScanRows, MoreThanBlocks) {
     ScanCase c;
-    c.n = 9011;
+    c.room = 8192;
     const uint32_t blocks = uint32_t(multiprocessorCount());
-    for (const int k : {1, 37, 255, 256, 257, 767, 768, 769, 1500}) {
-        for (const uint32_t q : {blocks + 1, uint32_t(kMaxScanSlots) + 3}) {
-            SCOPED_TRACE("k " + std::to_string(k) + ", " + std::to_string(q));
-            c.k = k;
-            c.q = q;
-            for (Metric metric : {Metric::L2, Metric::InnerProduct}) {
-                c.metric = metric;
+    for (const int64_t n : {4011, 9011}) {
+        for (const int k : {1, 256, 257, 768, 769}) {
+            for (const uint32_t q : {blocks + 1, uint32_t(kMaxScanSlots) + 3}) {
+                SCOPED_TRACE(
+                        "k " + std::to_string(k) + ", " + std::to_string(q));
+                c.n = n;
+                c.k = k;
+                c.q = q;
+                c.metric = k % 2 != 0 ? Metric::InnerProduct : Metric::L2;
                 expectNearest(c);
                 if (HasFatalFailure()) {
                     return;
@@ -142,12 +146,24 @@ TEST_F(ManyScanRows, MoreThanBlocks) {
     }
 }
 
+/// The same of few vectors.
+TEST_F(ManyScanRows, ShortLists) {
+    ScanCase c;
+    c.n = 700;
+    c.k = 10;
+    c.q = uint32_t(multiprocessorCount()) + 9;
+    for (Metric metric : {Metric::L2, Metric::InnerProduct}) {
+        c.metric = metric;
+        expectNearest(c);
+    }
+}
+
 /// Around those that eight lanes meet with each vector.
 TEST_F(ManyScanRows, AboutSixteen) {
     ScanCase c;
     for (Metric metric : {Metric::L2, Metric::InnerProduct}) {
         for (uint32_t q : {8u, 9u, 15u, 16u, 17u}) {
-            for (int64_t n : {300, 30011, 200003}) {
+            for (int64_t n : {300, 30011, 120003}) {
                 c.metric = metric;
                 c.q = q;
                 c.n = n;

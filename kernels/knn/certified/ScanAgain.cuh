@@ -23,12 +23,13 @@ constexpr bool kIsOfProducts = isOfProducts(kMetric);
 /// of them at a time; more make tiles. A tile of products has 64 queries, of
 /// which few fill a small part.
 template <Metric kMetric>
-constexpr uint32_t kFewSlots =
-        kMetric == Metric::L2 || kMetric == Metric::InnerProduct ? 16 : 8;
+constexpr uint32_t kFewSlots = kMetric == Metric::L2 ? 16 : 8;
 /// Entries that are sorted in shared memory.
 constexpr int kSharedSort = 6144;
 /// Longer lists are sorted in pieces.
 constexpr uint32_t kShortList = 768;
+/// Longer lists are cut by a block each, however many there are.
+constexpr uint32_t kWarpList = 4096;
 /// Vectors of the first step at most, and those for every place of the result:
 /// all of them are entries.
 constexpr int64_t kFirstVectors = 2048;
@@ -294,8 +295,15 @@ struct ScanAgain {
     __device__ __forceinline__ uint32_t
     uncutEntries(uint32_t sortable, bool isLast) const;
     __device__ __forceinline__ uint32_t mostKept() const;
-    __device__ __forceinline__ void keepByWarps(uint32_t used, bool isLast);
-    __device__ __forceinline__ void keepNearest(uint32_t slot, bool isLast);
+    __device__ __forceinline__ bool keepByWarps(
+            uint32_t used,
+            uint32_t longest,
+            bool isLast);
+    __device__ __forceinline__ void keepNearest(uint32_t used, bool isLast);
+    __device__ __forceinline__ void keepByBlock(
+            uint32_t slot,
+            uint32_t done,
+            bool isLast);
     template <int kTeam>
     __device__ __forceinline__ void finishShort(uint32_t used);
     __device__ __forceinline__ void finish(uint32_t slot);

@@ -116,21 +116,48 @@ ScanAgain<kMetric, Begin>::mostKept() const {
     return max(k, min(k + more, uint32_t(kSharedSort)));
 }
 
-/// keepNearest() of the lists of this block, a warp a list: several wait for
-/// memory together.
+/// Leaves the k nearest entries of the lists of this block and up to some more,
+/// and the limits that they set.
 template <Metric kMetric, class Begin>
-__device__ __forceinline__ void ScanAgain<kMetric, Begin>::keepByWarps(
+__device__ __forceinline__ void ScanAgain<kMetric, Begin>::keepNearest(
         uint32_t used,
+        bool isLast) {
+    // A warp takes as long as some lists take a block, one after the other.
+    constexpr uint32_t kManyLists = 4;
+    uint32_t done = 0; // lists of so many entries are
+    bool areLeft = true;
+    if (used > gridDim.x) {
+        done = used > kManyLists * gridDim.x ? kWarpList : kShortList;
+        areLeft = keepByWarps(used, done, isLast);
+    }
+    if (areLeft) {
+        for (uint32_t s = blockIdx.x; s < used; s += gridDim.x) {
+            keepByBlock(s, done, isLast);
+        }
+    }
+}
+
+/// keepNearest() of lists of up to `longest` entries, a warp a list: several
+/// wait for memory together. Returns whether there are longer ones.
+template <Metric kMetric, class Begin>
+__device__ __forceinline__ bool ScanAgain<kMetric, Begin>::keepByWarps(
+        uint32_t used,
+        uint32_t longest,
         bool isLast) {
     constexpr uint32_t kWarps = kThreads / kWarpSize;
     constexpr int kAhead = 16; // loads in flight
     const uint32_t warp = threadIdx.x / kWarpSize;
     const uint32_t lane = threadIdx.x % kWarpSize;
     const WarpNarrow narrow{shared.narrowOfWarps[warp]};
+    bool isLong = false;
     __syncthreads();
     for (uint32_t s = blockIdx.x + warp * gridDim.x; s < used;
          s += kWarps * gridDim.x) {
         const uint32_t count = __ldcg(params.counts + s);
+        isLong |= count > longest;
+        if (count > longest) {
+            continue;
+        }
         if (count <= uncutEntries(kShortList, isLast)) {
             if (lane == 0) {
                 shared.counts[s] = count;
@@ -181,17 +208,21 @@ __device__ __forceinline__ void ScanAgain<kMetric, Begin>::keepByWarps(
         }
         __syncwarp();
     }
+    return __syncthreads_or(isLong);
 }
 
-/// Leaves the k nearest entries of a list and up to some more, and the limit
-/// that they set.
+/// The same of a list of more than `done` entries.
 template <Metric kMetric, class Begin>
-__device__ __forceinline__ void ScanAgain<kMetric, Begin>::keepNearest(
+__device__ __forceinline__ void ScanAgain<kMetric, Begin>::keepByBlock(
         uint32_t slot,
+        uint32_t done,
         bool isLast) {
     __syncthreads();
     const uint32_t k = params.keep;
     const uint32_t count = __ldcg(params.counts + slot);
+    if (done > 0 && count <= done) {
+        return;
+    }
     if (count <= uncutEntries(kSharedSort, isLast)) {
         if (threadIdx.x == 0) {
             shared.counts[slot] = count;

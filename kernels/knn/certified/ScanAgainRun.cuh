@@ -100,11 +100,7 @@ __device__ __forceinline__ void ScanAgain<kMetric, Begin>::run() {
                 continue;
             }
             const bool isLast = numRough == 0 && done + step == chunks;
-            if (used > gridDim.x) {
-                keepByWarps(used, isLast);
-            } else if (blockIdx.x < used) {
-                keepNearest(blockIdx.x, isLast);
-            }
+            keepNearest(used, isLast);
             grid.sync();
             done += step;
             widest = min(2 * widest, chunks);

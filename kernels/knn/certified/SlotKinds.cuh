@@ -13,7 +13,10 @@
 namespace faiss_bits {
 
 /// Components by which queries are told apart, at most.
-constexpr int kKindComponents = 64;
+constexpr int kKindComponents = 16;
+/// From so many on tiles of products take less than tiles of differences in
+/// float32: what comes for each pair beside the sums is more with products.
+constexpr int kLeastKindComponents = 512;
 
 template <Metric kMetric, class Begin>
 __device__ __forceinline__ uint32_t
@@ -52,7 +55,8 @@ __device__ __forceinline__ void ScanAgain<kMetric, Begin>::makeTiles(
         }
         __syncthreads();
         areNear = arePairsNear(used);
-        if (areNear && tiles > 1 && divideByKinds(used, findKinds(used))) {
+        if (areNear && tiles > 1 && params.search.d >= kLeastKindComponents &&
+            divideByKinds(used, findKinds(used))) {
             areNear = arePairsNear(used);
         }
     }
@@ -100,7 +104,8 @@ __device__ __forceinline__ bool ScanAgain<kMetric, Begin>::arePairsNear(
                         search.n - 1);
             // Distance, sizes less the center and without: some components,
             // as all blocks read the same.
-            const int some = min(search.d, kKindComponents);
+            constexpr int kSome = 64;
+            const int some = min(search.d, kSome);
             float sums[3] = {};
             withVectors(search.vectors, [&](const auto* data) {
                 data += vector * search.vectors.rowStride;
@@ -145,7 +150,7 @@ ScanAgain<kMetric, Begin>::findKinds(uint32_t used) {
     constexpr float kNear = 0x1p-10f;
     constexpr uint32_t kGroups = kThreads / kPairLanes;
     constexpr int kOfLane = kKindComponents / kPairLanes;
-    constexpr uint32_t kTogether = 4; // slots of a group of lanes
+    constexpr uint32_t kTogether = 8; // slots of a group of lanes
     const CertifiedParams& search = params.search;
     auto& kinds = shared.kinds;
     const int lane = threadIdx.x % kPairLanes;
