@@ -77,9 +77,9 @@ TEST_F(ManyScanRows, KindsOfCopies) {
     ScanCase c;
     c.n = 1011;
     c.k = 40;
-    for (const uint32_t kinds : {1u, 2u, 4u, 16u, 40u}) {
-        for (const uint32_t q : {64u, 65u, 300u}) {
-            for (const int d : {3, 511, 512}) {
+    for (const uint32_t kinds : {1u, 4u, 40u}) {
+        for (const uint32_t q : {64u, 65u, 200u}) {
+            for (const int d : {3, 512}) {
                 // More may be as near as can be than are wanted.
                 for (const uint32_t exactOf : {2u, 50u}) {
                     SCOPED_TRACE(
@@ -128,8 +128,8 @@ TEST_F(ManyScanRows, MoreThanBlocks) {
     ScanCase c;
     c.room = 8192;
     const uint32_t blocks = uint32_t(multiprocessorCount());
-    for (const int64_t n : {4011, 9011}) {
-        for (const int k : {1, 256, 257, 768, 769}) {
+    for (const int64_t n : {3011, 5011}) {
+        for (const int k : {1, 257, 768}) {
             for (const uint32_t q : {blocks + 1, uint32_t(kMaxScanSlots) + 3}) {
                 SCOPED_TRACE(
                         "k " + std::to_string(k) + ", " + std::to_string(q));
@@ -163,7 +163,7 @@ TEST_F(ManyScanRows, AboutSixteen) {
     ScanCase c;
     for (Metric metric : {Metric::L2, Metric::InnerProduct}) {
         for (uint32_t q : {8u, 9u, 15u, 16u, 17u}) {
-            for (int64_t n : {300, 30011, 120003}) {
+            for (int64_t n : {300, 30011}) {
                 c.metric = metric;
                 c.q = q;
                 c.n = n;

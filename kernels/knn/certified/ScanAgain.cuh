@@ -49,17 +49,6 @@ constexpr int kUnfilteredTiles = 7;
 /// tiles (SlotKinds.cuh).
 constexpr uint32_t kMostKinds = 16;
 
-/// values[i] of an array in registers.
-template <class T, int kCount>
-__device__ __forceinline__ T elementOf(const T (&values)[kCount], int i) {
-    T value = values[0];
-#pragma unroll
-    for (int j = 1; j < kCount; ++j) {
-        value = i == j ? values[j] : value;
-    }
-    return value;
-}
-
 /// What a block does before it begins a step: nothing. For tests, which have
 /// some come late, as they do where a GPU is shared and kernels are suspended.
 struct BeginAtOnce {

@@ -106,13 +106,14 @@ ScanAgain<kMetric, Begin>::uncutEntries(uint32_t sortable, bool isLast) const {
 }
 
 /// Entries that a cut leaves at most: to leave k takes more passes over the
-/// list. Lists that shared memory has no room for are of k in the end.
+/// list. Of a small k even some more let many times as many pass. Lists that
+/// shared memory has no room for are of k in the end.
 template <Metric kMetric, class Begin>
 __device__ __forceinline__ uint32_t
 ScanAgain<kMetric, Begin>::mostKept() const {
     const uint32_t k = params.keep;
     const uint32_t more =
-            min(k / 8 + 16, uint32_t(params.capacity - params.keep) / 8);
+            min(k / 8, uint32_t(params.capacity - params.keep) / 8);
     return max(k, min(k + more, uint32_t(kSharedSort)));
 }
 
