@@ -66,7 +66,7 @@ class FewAgain : public FlatKnnCertified {
 
 TEST_F(FewAgain, EveryMetric) {
     for (Metric metric : kAllMetrics) {
-        for (int64_t q : {1, 2, 3, 7, 8, 9}) {
+        for (int64_t q : {1, 2, 3, 7, 8, 9, 15, 16, 17}) {
             expectAgain(caseOf(Direct::Never, metric, 60007, q, 17, 10));
             if (HasFailure()) {
                 return;

@@ -2,16 +2,12 @@
 /// where several programs share a GPU, kernels are suspended, and their blocks
 /// go on at different times.
 
-#include <algorithm>
 #include <bit>
-#include <random>
 #include <string>
 #include <vector>
 
 #include "kernels/knn/certified/CertifiedLaunch.cuh"
-#include "tests/common/CanonicalOracle.h"
-#include "tests/common/DeviceBuffer.h"
-#include "tests/common/GpuTest.h"
+#include "tests/knn/ScanAgainHarness.h"
 
 namespace faiss_bits::test {
 namespace {
@@ -40,113 +36,31 @@ struct SomeBeginLate {
     }
 };
 
-struct ScanCase {
-    int64_t n = 30011;
-    int d = 4;
-    uint32_t q = 2;
-    int k = 6000;
-    int64_t room = 4096;     // of a list, beside k
-    uint32_t mostSets = 0;   // of equal vectors; 0: none are made
-    uint32_t roomOfKeys = 0; // at least mostSets
-};
-
-/// Integers in -4..4: thousands of distances are equal.
-std::vector<float> makeIntegers(size_t count, uint32_t seed) {
-    std::mt19937 random(seed);
-    std::uniform_int_distribution<int> integer(-4, 4);
-    std::vector<float> values(count);
-    for (float& value : values) {
-        value = float(integer(random));
-    }
-    return values;
-}
-
-/// All rows are searched again, with blocks late and without.
+/// With blocks late and without.
 void expectNearest(const ScanCase& c) {
-    const auto vectors = makeIntegers(size_t(c.n) * c.d, 1);
-    const auto queries = makeIntegers(size_t(c.q) * c.d, 2);
-    const DeviceBuffer<float> deviceVectors(vectors);
-    const DeviceBuffer<float> deviceQueries(queries);
-    const DeviceBuffer<uint8_t> flags(2 * c.q, 1);
-    DeviceBuffer<float> distances(c.q * c.k);
-    DeviceBuffer<int64_t> ids(c.q * c.k);
-    const int64_t capacity = c.k + c.room;
-    const DeviceBuffer<uint64_t> lists(c.q * capacity);
-    const DeviceBuffer<uint32_t> counts(c.q);
-    const DeviceBuffer<uint64_t> limits(c.q);
-
-    ScanAgainParams params;
-    params.search.vectors = {deviceVectors.data(), DataType::Float32, c.d, 1};
-    params.search.n = c.n;
-    params.search.d = c.d;
-    params.search.numAllowed = c.n;
-    params.search.queries = deviceQueries.data();
-    params.search.rows = c.q;
-    params.search.k = c.k;
-    params.search.flags = flags.data();
-    params.search.outDistances = distances.data();
-    params.search.outIds = ids.data();
-    params.lists = lists.data();
-    params.counts = counts.data();
-    params.limits = limits.data();
-    params.slots = c.q;
-    params.keep = uint32_t(std::min<int64_t>(c.k, c.n));
-    params.capacity = capacity;
-    // Memory that holds anything, as scratch does.
-    const DeviceBuffer<uint16_t> ofVectors(c.n + 256, 0xA5);
-    const DeviceBuffer<unsigned long long> table(kGroupSlots, 0xA5);
-    const DeviceBuffer<uint32_t> sizes(kGroupSlots, 0xA5);
-    const DeviceBuffer<uint16_t> places(c.mostSets + 1, 0xA5);
-    const DeviceBuffer<uint32_t> numbers(1, 0xA5);
-    const DeviceBuffer<uint32_t> keys(c.roomOfKeys + 1, 0xA5);
-    if (c.mostSets > 0) {
-        VectorGroups& groups = params.groups;
-        groups.ofVectors = ofVectors.data();
-        groups.table = table.data();
-        groups.sizes = sizes.data();
-        groups.places = places.data();
-        groups.count = numbers.data();
-        groups.keys = keys.data();
-        groups.most = c.mostSets;
-        groups.room = c.roomOfKeys;
-    }
-
-    std::vector<std::vector<Ranked>> want;
-    for (uint32_t row = 0; row < c.q; ++row) {
-        want.push_back(canonicalTopK(
-                Metric::L2,
-                2,
-                queries.data() + row * c.d,
-                vectors.data(),
-                c.n,
-                c.d,
-                c.k));
-    }
-    const TestStream stream;
-    const uint32_t last = uint32_t(multiprocessorCount()) - 1;
-    // None; the first, the last, and every third.
-    for (const Late late :
-         {Late{1, 1}, Late{last + 1, 0}, Late{last + 1, last}, Late{3, 1}}) {
-        SCOPED_TRACE(
-                "late: " + std::to_string(late.which) + " modulo " +
-                std::to_string(late.every));
-        BITS_CUDA_CHECK(cudaMemcpyToSymbol(lateBlocks, &late, sizeof(late)));
-        distances.fillBytes(0xFF);
-        ids.fillBytes(0xFF); // waits
-        launchScan<Metric::L2, SomeBeginLate>(
-                params, multiprocessorCount(), stream);
-        const auto outDistances = distances.download();
-        const auto outIds = ids.download();
-        for (uint32_t row = 0; row < c.q; ++row) {
-            ASSERT_TRUE(isCanonical(
-                    want[row],
-                    false,
-                    outDistances.data() + int64_t(row) * c.k,
-                    outIds.data() + int64_t(row) * c.k,
-                    c.k))
-                    << "row " << row;
-        }
-    }
+    expectScanned(
+            c,
+            makeIntegers(size_t(c.n) * c.d, 1),
+            makeIntegers(size_t(c.q) * c.d, 2),
+            [](const ScanAgainParams& params, const auto& check) {
+                const TestStream stream;
+                const uint32_t last = uint32_t(multiprocessorCount()) - 1;
+                // None; the first, the last, and every third.
+                for (const Late late :
+                     {Late{1, 1},
+                      Late{last + 1, 0},
+                      Late{last + 1, last},
+                      Late{3, 1}}) {
+                    SCOPED_TRACE(
+                            "late: " + std::to_string(late.which) + " modulo " +
+                            std::to_string(late.every));
+                    BITS_CUDA_CHECK(cudaMemcpyToSymbol(
+                            lateBlocks, &late, sizeof(late)));
+                    launchScan<Metric::L2, SomeBeginLate>(
+                            params, multiprocessorCount(), stream);
+                    check();
+                }
+            });
 }
 
 class ScanAgainTest : public GpuTest {};
@@ -164,10 +78,13 @@ TEST_F(ScanAgainTest, SevenRows) {
     expectNearest(c);
 }
 
+/// Around kFewSlots, met by eight lanes, by bounds first and in tiles.
 TEST_F(ScanAgainTest, RowsOfTiles) {
     ScanCase c;
-    c.q = 20; // more than kFewSlots
-    expectNearest(c);
+    for (uint32_t q : {8u, 9u, 16u, 17u, 20u}) {
+        c.q = q;
+        expectNearest(c);
+    }
 }
 
 /// Enough room for every step.
@@ -175,6 +92,15 @@ TEST_F(ScanAgainTest, SmallWithoutOverflow) {
     ScanCase c;
     c.n = 3000;
     c.k = 50;
+    expectNearest(c);
+}
+
+/// Lists that a warp cuts, as blocks have several, in more than one turn.
+TEST_F(ScanAgainTest, MoreRowsThanBlocks) {
+    ScanCase c;
+    c.n = 9011;
+    c.k = 37;
+    c.q = uint32_t(kMaxScanSlots) + 3;
     expectNearest(c);
 }
 

@@ -21,6 +21,17 @@ __device__ __forceinline__ uint32_t bitsOfComponent(__nv_bfloat16 x) {
     return __bfloat16_as_ushort(x);
 }
 
+/// values[i] of an array in registers.
+template <class T, int kCount>
+__device__ __forceinline__ T elementOf(const T (&values)[kCount], int i) {
+    T value = values[0];
+#pragma unroll
+    for (int j = 1; j < kCount; ++j) {
+        value = i == j ? values[j] : value;
+    }
+    return value;
+}
+
 /// Whether a sample has as many equal vectors, by some of their components, as
 /// the table may hold: half and more of what so many sets of one size would
 /// show. Every block asks by itself, so that a table that would be given up

@@ -7,6 +7,7 @@
 
 #include "kernels/common/DependentLaunch.h"
 #include "kernels/device/Narrow.cuh"
+#include "kernels/device/WarpNarrow.cuh"
 #include "kernels/knn/certified/DistanceTile.cuh"
 #include "kernels/knn/certified/FlaggedRows.cuh"
 #include "kernels/knn/certified/PieceSort.cuh"
@@ -15,16 +16,20 @@
 
 namespace faiss_bits {
 
-/// Up to so many, a vector is read by eight lanes and met with each query, some
-/// of them at a time; more make tiles.
-constexpr int kFewSlots = 8;
 /// isOfProducts() for kernels.
 template <Metric kMetric>
 constexpr bool kIsOfProducts = isOfProducts(kMetric);
+/// Up to so many, a vector is read by eight lanes and met with each query, some
+/// of them at a time; more make tiles. A tile of products has 64 queries, of
+/// which few fill a small part.
+template <Metric kMetric>
+constexpr uint32_t kFewSlots = kMetric == Metric::L2 ? 16 : 8;
 /// Entries that are sorted in shared memory.
 constexpr int kSharedSort = 6144;
 /// Longer lists are sorted in pieces.
 constexpr uint32_t kShortList = 768;
+/// Longer lists are cut by a block each, however many there are.
+constexpr uint32_t kWarpList = 4096;
 /// Vectors of the first step at most, and those for every place of the result:
 /// all of them are entries.
 constexpr int64_t kFirstVectors = 2048;
@@ -40,16 +45,9 @@ constexpr uint32_t kShrink = 16;
 /// in which many pairs were near.
 constexpr int kUnfilteredTiles = 7;
 
-/// values[i] of an array in registers.
-template <class T, int kCount>
-__device__ __forceinline__ T elementOf(const T (&values)[kCount], int i) {
-    T value = values[0];
-#pragma unroll
-    for (int j = 1; j < kCount; ++j) {
-        value = i == j ? values[j] : value;
-    }
-    return value;
-}
+/// Kinds of queries that are told apart at most, so that those of one make
+/// tiles (SlotKinds.cuh).
+constexpr uint32_t kMostKinds = 16;
 
 /// What a block does before it begins a step: nothing. For tests, which have
 /// some come late, as they do where a GPU is shared and kernels are suspended.
@@ -88,7 +86,20 @@ struct ScanAgain {
     static_assert(kEndSlots % kFilterQueries == 0);
     static_assert(kEndSlots % kFewFilterQueries == 0);
     static_assert(kEndSlots % kFewestFilterQueries == 0);
-    static_assert(kFewSlots <= kEndSlots);
+    static_assert(kFewSlots<kMetric> <= kEndSlots);
+    /// Whether tiles are made of queries that are alike.
+    static constexpr bool kHasKinds = kMetric == Metric::L2;
+    static constexpr uint32_t kMostTiles =
+            kMaxScanSlots / Tile::kQueries + kMostKinds;
+    /// Tiles of the slots: tile i has slots first[i] to first[i + 1] - 1.
+    struct SlotTiles {
+        uint16_t first[kMostTiles + 1];
+        uint16_t count;
+    };
+    struct NoTiles {};
+    /// Slots that there is room for: a tile may look behind the last.
+    static constexpr int kSlotRoom =
+            kMaxScanSlots + (kHasKinds ? Tile::kQueries : 0);
     /// Vectors of an item: a tile of products is as wide as its chunk.
     static constexpr int kPartVectors =
             kIsOfProducts<kMetric> ? kChunk : kFilterVectors;
@@ -97,6 +108,7 @@ struct ScanAgain {
         union {
             typename Tile::SharedStorage tile;
             typename Narrow::SharedStorage narrow;
+            WarpNarrow::SharedStorage narrowOfWarps[kThreads / kWarpSize];
             struct {
                 uint64_t sort[kSharedSort];
                 typename Pieces::SharedStorage pieces;
@@ -111,11 +123,18 @@ struct ScanAgain {
                 uint16_t near[kFilterVectors * kFilterQueries]; // pairs
                 bool isOdd[kFilterVectors + kFilterQueries];    // not finite
             } filter;
+            struct {
+                float nearest[kMaxScanSlots]; // squared, to a kind's first
+                uint32_t rows[kMaxScanSlots];
+                uint8_t ofSlots[kMaxScanSlots];
+                uint32_t ends[kMostKinds]; // slots
+                unsigned long long farthest;
+            } kinds;
         };
         uint32_t rows[kMaxScanSlots];
-        uint64_t limits[kMaxScanSlots];
-        double beyond[kMaxScanSlots]; // of keys that are: see Concerns
-        uint32_t ends[kEnds]; // vectors from here on are within no limit
+        uint64_t limits[kSlotRoom];
+        double beyond[kSlotRoom]; // of keys that are: see Concerns
+        uint32_t ends[kEnds];     // vectors from here on are within no limit
         // Entries that keepNearest() left in the lists of this block: slots
         // blockIdx.x, blockIdx.x + gridDim.x, ...
         uint32_t counts[kMaxScanSlots];
@@ -123,6 +142,7 @@ struct ScanAgain {
         uint32_t kept;
         uint32_t sums[2][kThreads / kWarpSize];
         double norms[2 * kThreads / kWarpSize];
+        std::conditional_t<kHasKinds, SlotTiles, NoTiles> tiles;
     };
 
     SharedStorage& shared;
@@ -183,6 +203,7 @@ struct ScanAgain {
     };
 
     // Of few slots: ScanAgainFew.cuh.
+    __device__ __forceinline__ bool areFew(uint32_t used) const;
     __device__ __forceinline__ void scanFew(
             uint32_t begin,
             uint32_t count,
@@ -198,10 +219,25 @@ struct ScanAgain {
             uint32_t used);
 
     // Of more: ScanAgainTiles.cuh.
+    struct Slots {
+        uint32_t first;
+        uint32_t count;
+    };
+    __device__ __forceinline__ uint32_t tilesOf(uint32_t used) const;
+    __device__ __forceinline__ Slots
+    slotsOfTile(uint32_t tile, uint32_t used) const;
     __device__ __forceinline__ void scanTiles(
             uint32_t begin,
             uint32_t count,
             uint32_t used);
+
+    // Of queries that are alike: SlotKinds.cuh.
+    __device__ __forceinline__ void makeTiles(uint32_t used);
+    __device__ __forceinline__ uint32_t findKinds(uint32_t used);
+    __device__ __forceinline__ bool divideByKinds(
+            uint32_t used,
+            uint32_t numKinds);
+    __device__ __forceinline__ bool arePairsNear(uint32_t used) const;
 
     /// Whether a tile that begins with a vector has none within the limits of
     /// the slots that have a share of an end with this one.
@@ -245,9 +281,18 @@ struct ScanAgain {
     __device__ __forceinline__ void readLimits(uint32_t used);
     __device__ __forceinline__ bool isOverfull(uint32_t used) const;
     __device__ __forceinline__ void forgetStep(uint32_t used);
-    __device__ __forceinline__ uint32_t uncutEntries(bool isLast) const;
-    __device__ __forceinline__ void keepShort(uint32_t used, bool isLast);
-    __device__ __forceinline__ void keepNearest(uint32_t slot, bool isLast);
+    __device__ __forceinline__ uint32_t
+    uncutEntries(uint32_t sortable, bool isLast) const;
+    __device__ __forceinline__ uint32_t mostKept() const;
+    __device__ __forceinline__ bool keepByWarps(
+            uint32_t used,
+            uint32_t longest,
+            bool isLast);
+    __device__ __forceinline__ void keepNearest(uint32_t used, bool isLast);
+    __device__ __forceinline__ void keepByBlock(
+            uint32_t slot,
+            uint32_t done,
+            bool isLast);
     template <int kTeam>
     __device__ __forceinline__ void finishShort(uint32_t used);
     __device__ __forceinline__ void finish(uint32_t slot);
@@ -284,7 +329,6 @@ struct ScanAgain {
     filteredTile(int64_t first, uint32_t slot, uint32_t rows);
 
     // Limits by upper bounds: ScanRough.cuh.
-    __device__ __forceinline__ bool arePairsNear(uint32_t used) const;
     __device__ __forceinline__ uint32_t roughChunks(uint32_t used) const;
     __device__ __forceinline__ void forgetRough(uint32_t used);
 
@@ -350,4 +394,5 @@ __global__ void __launch_bounds__(
 #include "kernels/knn/certified/ScanFiltered.cuh"
 #include "kernels/knn/certified/ScanGroups.cuh"
 #include "kernels/knn/certified/ScanRough.cuh"
+#include "kernels/knn/certified/SlotKinds.cuh"
 #include "kernels/knn/certified/SortAlike.cuh"

@@ -7,6 +7,16 @@
 
 namespace faiss_bits {
 
+/// Whether slots are so few that each vector is met with them by eight lanes.
+template <Metric kMetric, class Begin>
+__device__ __forceinline__ bool ScanAgain<kMetric, Begin>::areFew(
+        uint32_t used) const {
+    // Vectors whose components are apart are read again for every slot.
+    constexpr uint32_t kFewApart = 8;
+    return used <= (params.search.vectors.columnStride == 1 ? kFewSlots<kMetric>
+                                                            : kFewApart);
+}
+
 /// Chunks `begin` to begin + count.
 template <Metric kMetric, class Begin>
 __device__ __forceinline__ void ScanAgain<kMetric, Begin>::scanFew(
@@ -18,18 +28,25 @@ __device__ __forceinline__ void ScanAgain<kMetric, Begin>::scanFew(
         return;
     }
     if constexpr (!kHasLongTerms<kMetric>) {
-        constexpr int kTogether = kFewTogether<kMetric>;
-        for (uint32_t i = blockIdx.x; i < count; i += gridDim.x) {
-            const int64_t first = chunkAt(begin + i);
+        constexpr uint32_t kTogether = kFewTogether<kMetric>;
+        static_assert(kTogether <= 2);
+        // Where there are few chunks, blocks share them.
+        constexpr uint32_t kFewOfBlock = 4;
+        const uint32_t parts = count < kFewOfBlock * gridDim.x
+                ? (used + kTogether - 1) / kTogether
+                : 1;
+        for (uint32_t i = blockIdx.x; i < count * parts; i += gridDim.x) {
+            const int64_t first = chunkAt(begin + i / parts);
             if (isBehind(first, 0)) {
                 continue;
             }
-            uint32_t s = 0;
-            for (; kTogether > 1 && s + 1 < used; s += kTogether) {
-                scanChunk<kTogether>(first, s, used);
-            }
-            for (; s < used; ++s) {
-                scanChunk<1>(first, s, used);
+            for (uint32_t s = i % parts * kTogether; s < used;
+                 s += parts * kTogether) {
+                if (kTogether > 1 && s + 1 < used) {
+                    scanChunk<kTogether>(first, s, used);
+                } else {
+                    scanChunk<1>(first, s, used);
+                }
             }
         }
     }

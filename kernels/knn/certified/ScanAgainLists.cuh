@@ -97,57 +97,134 @@ __device__ __forceinline__ void ScanAgain<kMetric, Begin>::forgetStep(
 }
 
 /// Entries of a list that need not be cut: some more than k are sorted with
-/// them in the end.
+/// them in the end, `sortable` at most.
 template <Metric kMetric, class Begin>
 __device__ __forceinline__ uint32_t
-ScanAgain<kMetric, Begin>::uncutEntries(bool isLast) const {
+ScanAgain<kMetric, Begin>::uncutEntries(uint32_t sortable, bool isLast) const {
     const uint32_t k = params.keep;
-    return isLast ? max(k, min(2 * k + 256, uint32_t(kSharedSort))) : k;
+    return isLast ? max(k, min(2 * k + 256, sortable)) : k;
 }
 
-/// keepNearest() of the lists of this block that are short, a warp a list.
+/// Entries that a cut leaves at most: to leave k takes more passes over the
+/// list. Of a small k even some more let many times as many pass. Lists that
+/// shared memory has no room for are of k in the end.
 template <Metric kMetric, class Begin>
-__device__ __forceinline__ void ScanAgain<kMetric, Begin>::keepShort(
+__device__ __forceinline__ uint32_t
+ScanAgain<kMetric, Begin>::mostKept() const {
+    const uint32_t k = params.keep;
+    const uint32_t more =
+            min(k / 8, uint32_t(params.capacity - params.keep) / 8);
+    return max(k, min(k + more, uint32_t(kSharedSort)));
+}
+
+/// Leaves the k nearest entries of the lists of this block and up to some more,
+/// and the limits that they set.
+template <Metric kMetric, class Begin>
+__device__ __forceinline__ void ScanAgain<kMetric, Begin>::keepNearest(
         uint32_t used,
         bool isLast) {
+    // A warp takes as long as some lists take a block, one after the other.
+    constexpr uint32_t kManyLists = 4;
+    uint32_t done = 0; // lists of so many entries are
+    bool areLeft = true;
+    if (used > gridDim.x) {
+        done = used > kManyLists * gridDim.x ? kWarpList : kShortList;
+        areLeft = keepByWarps(used, done, isLast);
+    }
+    if (areLeft) {
+        for (uint32_t s = blockIdx.x; s < used; s += gridDim.x) {
+            keepByBlock(s, done, isLast);
+        }
+    }
+}
+
+/// keepNearest() of lists of up to `longest` entries, a warp a list: several
+/// wait for memory together. Returns whether there are longer ones.
+template <Metric kMetric, class Begin>
+__device__ __forceinline__ bool ScanAgain<kMetric, Begin>::keepByWarps(
+        uint32_t used,
+        uint32_t longest,
+        bool isLast) {
     constexpr uint32_t kWarps = kThreads / kWarpSize;
-    const uint32_t k = params.keep;
+    constexpr int kAhead = 16; // loads in flight
     const uint32_t warp = threadIdx.x / kWarpSize;
     const uint32_t lane = threadIdx.x % kWarpSize;
-    uint64_t* const entries = shared.lists.sort + warp * kShortList;
+    const WarpNarrow narrow{shared.narrowOfWarps[warp]};
+    bool isLong = false;
     __syncthreads();
     for (uint32_t s = blockIdx.x + warp * gridDim.x; s < used;
          s += kWarps * gridDim.x) {
         const uint32_t count = __ldcg(params.counts + s);
-        if (count > kShortList || count <= uncutEntries(isLast)) {
+        isLong |= count > longest;
+        if (count > longest) {
+            continue;
+        }
+        if (count <= uncutEntries(kShortList, isLast)) {
+            if (lane == 0) {
+                shared.counts[s] = count;
+            }
             continue;
         }
         unsigned long long* list = reinterpret_cast<unsigned long long*>(
                 params.lists + s * params.capacity);
-        for (uint32_t i = lane; i < count; i += kWarpSize) {
-            entries[i] = __ldcg(list + i);
-        }
-        sortAscending<kWarpSize>(entries, count);
-        for (uint32_t i = lane; i < k; i += kWarpSize) {
-            list[i] = entries[i];
+        uint64_t some[kAhead];
+        const auto read = [&](uint32_t base) {
+#pragma unroll
+            for (int j = 0; j < kAhead; ++j) {
+                const uint32_t at = base + j * kWarpSize + lane;
+                some[j] = at < count ? __ldcg(list + at) : kNoEntry;
+            }
+        };
+        const auto forEach = [&](auto take) {
+#pragma unroll 1
+            for (uint32_t base = 0; base < count; base += kAhead * kWarpSize) {
+                read(base);
+#pragma unroll
+                for (int j = 0; j < kAhead; ++j) {
+                    if (some[j] != kNoEntry) {
+                        take(some[j]);
+                    }
+                }
+            }
+        };
+        const uint64_t limit = narrow.limit(forEach, params.keep, mostKept());
+        uint32_t kept = 0;
+#pragma unroll 1
+        for (uint32_t base = 0; base < count; base += kAhead * kWarpSize) {
+            read(base);
+            __syncwarp(); // places before those still to be read are free
+#pragma unroll
+            for (int j = 0; j < kAhead; ++j) {
+                const bool is = some[j] <= limit && some[j] != kNoEntry;
+                const uint32_t mask = __ballot_sync(kFullWarp, is);
+                if (is) {
+                    list[kept + __popc(mask & ((1u << lane) - 1))] = some[j];
+                }
+                kept += __popc(mask);
+            }
         }
         if (lane == 0) {
-            params.counts[s] = shared.counts[s] = k;
-            params.limits[s] = entries[k - 1];
+            params.counts[s] = shared.counts[s] = kept;
+            params.limits[s] = limit;
         }
         __syncwarp();
     }
+    return __syncthreads_or(isLong);
 }
 
-/// Leaves the k nearest entries of a list, and the limit that they set.
+/// The same of a list of more than `done` entries.
 template <Metric kMetric, class Begin>
-__device__ __forceinline__ void ScanAgain<kMetric, Begin>::keepNearest(
+__device__ __forceinline__ void ScanAgain<kMetric, Begin>::keepByBlock(
         uint32_t slot,
+        uint32_t done,
         bool isLast) {
     __syncthreads();
     const uint32_t k = params.keep;
     const uint32_t count = __ldcg(params.counts + slot);
-    if (count <= uncutEntries(isLast)) {
+    if (done > 0 && count <= done) {
+        return;
+    }
+    if (count <= uncutEntries(kSharedSort, isLast)) {
         if (threadIdx.x == 0) {
             shared.counts[slot] = count;
         }
@@ -173,7 +250,7 @@ __device__ __forceinline__ void ScanAgain<kMetric, Begin>::keepNearest(
             }
         }
     };
-    const uint64_t limit = Narrow{shared.narrow}.limit(forEach, k, k);
+    const uint64_t limit = Narrow{shared.narrow}.limit(forEach, k, mostKept());
     if (threadIdx.x == 0) {
         shared.kept = 0;
     }

@@ -35,6 +35,9 @@ __device__ __forceinline__ void ScanAgain<kMetric, Begin>::run() {
             used = params.groups.room / numGroups;
             next = shared.rows[used];
         }
+        if (numGroups == 0) {
+            makeTiles(used);
+        }
         for (uint32_t s = threadIdx.x; s < used; s += kThreads) {
             shared.counts[s] = 0;
         }
@@ -57,7 +60,7 @@ __device__ __forceinline__ void ScanAgain<kMetric, Begin>::run() {
             grid.sync();
         }
         const uint32_t chunks = params.order.chunks;
-        const int64_t room = params.capacity - params.keep;
+        const int64_t room = params.capacity - mostKept();
         // Chunks of which all vectors have room; more may overflow.
         const uint32_t most = uint32_t(max(room / kChunk, int64_t(1)));
         const uint32_t growth = uint32_t(
@@ -70,7 +73,6 @@ __device__ __forceinline__ void ScanAgain<kMetric, Begin>::run() {
                 readLimits(used);
                 areLimited = hasLimits(used);
             }
-            areNear = arePairsNear(used);
             numRough = areLimited ? 0 : roughChunks(used);
             step = areLimited || numRough > 0 ? most : firstStep;
         }
@@ -97,12 +99,8 @@ __device__ __forceinline__ void ScanAgain<kMetric, Begin>::run() {
                 step = widest = max(most, step / kShrink);
                 continue;
             }
-            if (used > gridDim.x) {
-                keepShort(used, isKnown);
-            }
-            for (uint32_t s = blockIdx.x; s < used; s += gridDim.x) {
-                keepNearest(s, isKnown);
-            }
+            const bool isLast = numRough == 0 && done + step == chunks;
+            keepNearest(used, isLast);
             grid.sync();
             done += step;
             widest = min(2 * widest, chunks);

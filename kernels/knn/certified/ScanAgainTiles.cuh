@@ -12,26 +12,29 @@ __device__ __forceinline__ void ScanAgain<kMetric, Begin>::scanTiles(
         uint32_t begin,
         uint32_t count,
         uint32_t used) {
-    const uint32_t queryTiles = (used + Tile::kQueries - 1) / Tile::kQueries;
+    const uint32_t queryTiles = tilesOf(used);
     const uint32_t tiles = count * kTilesOfChunk * queryTiles;
     // Tiles of the same vectors side by side.
     const auto placeOf = [&](uint32_t number) {
         const uint32_t tile = min(number, tiles - 1);
-        const uint32_t slot = tile % queryTiles * Tile::kQueries;
+        const Slots slots = slotsOfTile(tile % queryTiles, used);
         const uint32_t part = tile / queryTiles;
         const int64_t first = chunkAt(begin + part / kTilesOfChunk) +
                 part % kTilesOfChunk * Tile::kVectors;
         return TilePlace{
                 min(first, params.search.n - 1),
                 first < params.search.n ? params.search.n : params.search.n - 1,
-                shared.rows + slot,
-                used - slot};
+                shared.rows + slots.first,
+                slots.count};
     };
     // The first from a number on that may have a vector within the limits.
     const auto nextOf = [&](uint32_t t) {
         while (t < tiles) {
             const TilePlace at = placeOf(t);
-            if (!isBehind(at.first, uint32_t(at.rows - shared.rows))) {
+            const uint32_t slot = uint32_t(at.rows - shared.rows);
+            // Tiles of kinds may have slots of two ends.
+            if (!isBehind(at.first, slot) ||
+                (kHasKinds && !isBehind(at.first, slot + at.numRows - 1))) {
                 break;
             }
             t += gridDim.x;

@@ -45,8 +45,7 @@ __device__ __forceinline__ void ScanAgain<kMetric, Begin>::scanStep(
             return scanFiltered(begin, count, used);
         }
     }
-    used <= kFewSlots ? scanFew(begin, count, used)
-                      : scanTiles(begin, count, used);
+    areFew(used) ? scanFew(begin, count, used) : scanTiles(begin, count, used);
 }
 
 /// Whether pairs are looked at before they are computed. Few rows of short
@@ -54,10 +53,10 @@ __device__ __forceinline__ void ScanAgain<kMetric, Begin>::scanStep(
 template <Metric kMetric, class Begin>
 __device__ __forceinline__ bool ScanAgain<kMetric, Begin>::mayFilter(
         uint32_t used) const {
-    constexpr uint32_t kFewRows = 4;
+    constexpr uint32_t kFewRows = kIsOfProducts<kMetric> ? 8 : 4;
     if (kIsOfProducts<kMetric>) {
-        // Tiles of products have 64 queries.
-        return used > kFewSlots && used <= kFewFilterQueries;
+        // More make tiles of products. Without limits no pair is left out.
+        return used > kFewRows && used <= kFewSlots<kMetric> && hasLimits(used);
     }
     return (kHasLongTerms<kMetric> || used > kFewRows) &&
             LeastTerms<kMetric>::takes(usualPower());
