@@ -29,7 +29,8 @@ struct CertifiedCase {
         Never,
         WhereItPays,
         Always,
-        AllPairs, ///< always, by a matrix
+        AllPairs, ///< always, by a matrix, and products of float64
+        Digits,   ///< the same, and products of digits
         Strips,   ///< never; with limits from strips
         AtOnce,   ///< the same by one kernel
     } direct = Direct::Never;
@@ -95,8 +96,12 @@ class FlatKnnCertified : public FlatKnnTest {
         }
         FlatKnnPlan plan;
         plan.certified = true;
-        if (c.direct == Direct::AllPairs) {
-            plan.allPairs = planAllPairs(p, c.maxScratch);
+        if (c.direct == Direct::AllPairs || c.direct == Direct::Digits) {
+            plan.allPairs = planAllPairs(
+                    p,
+                    c.maxScratch,
+                    c.direct == Direct::Digits ? PairProducts::Digits
+                                               : PairProducts::Float64);
             plan.bytes = plan.allPairs ? plan.allPairs->bytes : 0;
             return plan;
         }

@@ -156,7 +156,8 @@ TEST_F(AllPairsKnn, FewTurns) {
     for (const auto& [n, q] : sizes) {
         FlatKnnProblem p = shapeOf(of(Metric::L2, n, q, 512, 257));
         p.device.multiprocessors = 132;
-        const auto plan = planAllPairs(p, CertifiedCase().maxScratch);
+        const auto plan = planAllPairs(
+                p, CertifiedCase().maxScratch, PairProducts::Float64);
         ASSERT_TRUE(plan);
         const auto tilesOf = [n = n](int64_t rows) {
             return (rows + 63) / 64 * ((n + 255) / 256);

@@ -5,7 +5,9 @@
 
 #include "kernels/common/Error.h"
 #include "kernels/knn/all_pairs/AllPairsLaunch.h"
+#include "kernels/knn/all_pairs/digits/DigitSearch.h"
 #include "kernels/knn/certified/Certified.h"
+#include "kernels/knn/fused/FusedCost.h"
 #include "kernels/knn/fused/FusedKnn.h"
 #include "kernels/knn/fused/FusedParams.h"
 #include "kernels/knn/nearest/NearestKnn.h"
@@ -16,9 +18,12 @@ namespace {
 
 /// The matrix stays in L2 between its two kernels.
 constexpr size_t kTileBytes = size_t(24) << 20;
+/// By digits, which have more kernels, fewer launches are worth more than that.
+constexpr size_t kDigitTileBytes = size_t(96) << 20;
 constexpr idx_t kLeastTileQueries = 64;
 /// More are better found by a sample, or by their nearest ones.
 constexpr idx_t kMostVectors = 16384;
+constexpr idx_t kMostVectorsOfDigits = 65536;
 constexpr int kMostDims = 2048;
 constexpr idx_t kRowStep = 8; // elements: rows begin on 32 bytes
 
@@ -44,13 +49,20 @@ Launch launchFor(Metric metric) {
     }
 }
 
+idx_t mostVectors(const FlatKnnProblem& p) {
+    // Strips make limits of smaller k.
+    constexpr int kMostOfStrips = 512;
+    return p.k > kMostOfStrips && digitsMayPay(p) ? kMostVectorsOfDigits
+                                                  : kMostVectors;
+}
+
 idx_t strideOf(const FlatKnnProblem& p) {
     return (p.numVectors + kRowStep - 1) / kRowStep * kRowStep;
 }
 
-idx_t mostTileQueries(idx_t stride) {
-    return std::max<idx_t>(
-            kTileBytes / (stride * sizeof(float)), kLeastTileQueries);
+idx_t mostTileQueries(idx_t stride, bool byDigits) {
+    const size_t bytes = byDigits ? kDigitTileBytes : kTileBytes;
+    return std::max<idx_t>(bytes / (stride * sizeof(float)), kLeastTileQueries);
 }
 
 SelectProblem selectionOf(const FlatKnnProblem& p, idx_t rows, idx_t stride) {
@@ -68,6 +80,7 @@ SelectProblem selectionOf(const FlatKnnProblem& p, idx_t rows, idx_t stride) {
 
 struct AllPairsScratch {
     CertifiedScratch certified; // the widened queries
+    DigitScratch digits;
     float* distances = nullptr;
     Workspace select;
 
@@ -76,6 +89,9 @@ struct AllPairsScratch {
             const AllPairsPlan& plan,
             WorkspaceSlices& slices) {
         certified.take(p, 0, plan.tileQueries, slices);
+        if (plan.byDigits) {
+            digits.take(p, plan.tileQueries, slices);
+        }
         distances = slices.take<float>(size_t(plan.tileQueries) * plan.stride);
         select.bytes = std::max(
                 plan.selection.workspaceBytes(),
@@ -88,9 +104,12 @@ bool takesWide(const FlatKnnProblem& p, idx_t rows) {
     return takesWideTiles(rows, p.numVectors, p.device.multiprocessors);
 }
 
-/// Of the kernel that computes the distances of so many queries, as it was
+/// Of the kernels that compute the distances of so many queries, as they were
 /// measured on an H200, by products.
-double launchMicroseconds(const FlatKnnProblem& p, idx_t rows) {
+double launchMicroseconds(const FlatKnnProblem& p, bool byDigits, idx_t rows) {
+    if (byDigits) {
+        return digitPairsMicroseconds(p, rows);
+    }
     const bool isWide = takesWide(p, rows);
     const double tiles = double(allPairsTiles(
             rows,
@@ -101,15 +120,20 @@ double launchMicroseconds(const FlatKnnProblem& p, idx_t rows) {
     return 8.3 + (isWide ? 1.01 : 0.29) * turns * std::ceil(p.d / 8.0);
 }
 
-double launchesMicroseconds(const FlatKnnProblem& p, idx_t rows) {
+double launchesMicroseconds(
+        const FlatKnnProblem& p,
+        bool byDigits,
+        idx_t rows) {
     const idx_t rest = p.numQueries % rows;
-    return double(p.numQueries / rows) * launchMicroseconds(p, rows) +
-            (rest > 0 ? launchMicroseconds(p, rest) : 0.0);
+    return (byDigits ? digitVectorsMicroseconds(p) : 0.0) +
+            double(p.numQueries / rows) *
+            launchMicroseconds(p, byDigits, rows) +
+            (rest > 0 ? launchMicroseconds(p, byDigits, rest) : 0.0);
 }
 
 /// Queries of a launch, at most so many: launches are alike, or have whole
 /// tiles and leave fewer multiprocessors without one in the end.
-idx_t queriesAtOnce(const FlatKnnProblem& p, idx_t most) {
+idx_t queriesAtOnce(const FlatKnnProblem& p, bool byDigits, idx_t most) {
     constexpr idx_t kTried = 32;
     const idx_t launches = (p.numQueries + most - 1) / most;
     idx_t best = (p.numQueries + launches - 1) / launches;
@@ -117,11 +141,12 @@ idx_t queriesAtOnce(const FlatKnnProblem& p, idx_t most) {
         return best;
     }
     // By less the model does not tell them apart.
-    double least = 0.98 * launchesMicroseconds(p, best);
-    const idx_t tiles = most / kProductQueries;
+    double least = 0.98 * launchesMicroseconds(p, byDigits, best);
+    const idx_t ofTile = byDigits ? kDigitQueries : kProductQueries;
+    const idx_t tiles = most / ofTile;
     for (idx_t i = 0; i < std::min(kTried, tiles); ++i) {
-        const idx_t rows = (tiles - i) * kProductQueries;
-        const double time = launchesMicroseconds(p, rows);
+        const idx_t rows = (tiles - i) * ofTile;
+        const double time = launchesMicroseconds(p, byDigits, rows);
         if (time < least) {
             least = time;
             best = rows;
@@ -130,8 +155,25 @@ idx_t queriesAtOnce(const FlatKnnProblem& p, idx_t most) {
     return best;
 }
 
+/// Whether products of digits are expected to take less time than those of
+/// float64.
+bool digitsPay(const FlatKnnProblem& p) {
+    if (!digitsMayPay(p)) {
+        return false;
+    }
+    const idx_t stride = strideOf(p);
+    const auto timeBy = [&](bool byDigits) {
+        const idx_t most = mostTileQueries(stride, byDigits);
+        return launchesMicroseconds(
+                p, byDigits, queriesAtOnce(p, byDigits, most));
+    };
+    constexpr double kWorth = 0.9; // both are rough
+    return timeBy(true) < kWorth *
+            (timeBy(false) + 2.4e-6 * double(p.numVectors) * double(p.d));
+}
+
 void setTiles(AllPairsPlan& plan, const FlatKnnProblem& p, idx_t most) {
-    plan.tileQueries = queriesAtOnce(p, most);
+    plan.tileQueries = queriesAtOnce(p, plan.byDigits, most);
     const idx_t last = (p.numQueries - 1) % plan.tileQueries + 1;
     plan.selection =
             planSelection(selectionOf(p, plan.tileQueries, plan.stride));
@@ -144,12 +186,34 @@ void setTiles(AllPairsPlan& plan, const FlatKnnProblem& p, idx_t most) {
     plan.bytes = std::max(slices.used(), kLeastUntiledBytes);
 }
 
+/// Nothing if that takes more than maxBytes.
+std::optional<AllPairsPlan> planTiles(
+        const FlatKnnProblem& p,
+        bool byDigits,
+        size_t maxBytes) {
+    AllPairsPlan plan;
+    plan.byDigits = byDigits;
+    plan.stride = strideOf(p);
+    // Few queries at a time are no gain by digits.
+    constexpr idx_t kLeastDigitQueries = 4 * kDigitQueries;
+    const idx_t least = byDigits ? kLeastDigitQueries : kLeastTileQueries;
+    for (idx_t most = mostTileQueries(plan.stride, byDigits);; most /= 2) {
+        setTiles(plan, p, most);
+        if (plan.bytes <= maxBytes) {
+            return plan;
+        }
+        if (most <= least) {
+            return {};
+        }
+    }
+}
+
 } // namespace
 
 bool takesAllPairs(const FlatKnnProblem& p) {
     return p.mode != SearchMode::Plain && launchFor(p.metric) &&
             !p.allowedBits && p.numVectors > 0 &&
-            p.numVectors <= kMostVectors && p.d <= kMostDims &&
+            p.numVectors <= mostVectors(p) && p.d <= kMostDims &&
             batchOf(p) > kFewQueries && p.device.singleToDouble <= 2;
 }
 
@@ -170,10 +234,13 @@ double allPairsMicroseconds(const FlatKnnProblem& p) {
         return 5 + std::ceil(tiles / multiprocessors) * tile +
                 q * (1e-6 * n + 35e-6 * k) / part;
     }
-    const idx_t rows = queriesAtOnce(p, mostTileQueries(strideOf(p)));
-    const double time = launchesMicroseconds(p, rows) + 2.4e-6 * n * d +
-            q * ((takesWide(p, rows) ? 3.45e-6 : 1.62e-6) * n + 25.4e-6 * k) /
-                    part;
+    const bool byDigits = digitsPay(p);
+    const idx_t rows =
+            queriesAtOnce(p, byDigits, mostTileQueries(strideOf(p), byDigits));
+    const bool isWide = byDigits || takesWide(p, rows);
+    const double time = launchesMicroseconds(p, byDigits, rows) +
+            (byDigits ? 0.0 : 2.4e-6 * n * d) +
+            q * ((isWide ? 3.45e-6 : 1.62e-6) * n + 25.4e-6 * k) / part;
     return p.metric == Metric::Cosine ? 1.08 * time : time;
 }
 
@@ -190,6 +257,19 @@ double candidatesMicroseconds(const FlatKnnProblem& p) {
     return 24 + 0.09 * d + q * query / part;
 }
 
+namespace {
+
+/// The same of a scan with limits from a sample, which lets some more than k
+/// pass.
+double sampledMicroseconds(const FlatKnnProblem& p) {
+    const double q = double(p.numQueries);
+    const double passing = 1.6 * std::min<double>(p.k, p.numVectors);
+    return 60 + 2 * q * double(p.numVectors) * p.d / kTensorRate +
+            q * passing * (193e-6 + 530e-9 * p.d);
+}
+
+} // namespace
+
 bool allPairsPays(const FlatKnnProblem& p) {
     if (!takesAllPairs(p)) {
         return false;
@@ -199,31 +279,35 @@ bool allPairsPays(const FlatKnnProblem& p) {
         return isOfProducts(p.metric) &&
                 p.numVectors <= (p.d < 512 ? 192 : 256);
     }
-    return allPairsMicroseconds(p) < 0.9 * candidatesMicroseconds(p);
+    const double others = p.numVectors <= kMostVectors
+            ? candidatesMicroseconds(p)
+            : sampledMicroseconds(p);
+    return allPairsMicroseconds(p) < 0.9 * others;
 }
 
 std::optional<AllPairsPlan> planAllPairs(
         const FlatKnnProblem& p,
-        size_t maxBytes) {
+        size_t maxBytes,
+        PairProducts products) {
     if (!takesAllPairs(p)) {
         return {};
     }
-    AllPairsPlan plan;
-    plan.stride = strideOf(p);
-    for (idx_t most = mostTileQueries(plan.stride);; most /= 2) {
-        setTiles(plan, p, most);
-        if (plan.bytes <= maxBytes) {
+    const bool isAuto = products == PairProducts::Auto;
+    if (isAuto ? digitsPay(p)
+               : products == PairProducts::Digits && takesDigits(p)) {
+        if (const auto plan = planTiles(p, true, maxBytes)) {
             return plan;
         }
-        if (most <= kLeastTileQueries) {
-            return {};
-        }
     }
+    const bool takesFloat64 =
+            p.numVectors <= kMostVectors && products != PairProducts::Digits;
+    return takesFloat64 ? planTiles(p, false, maxBytes) : std::nullopt;
 }
 
 std::string AllPairsPlan::toString() const {
     return formatMessage(
-                   "all pairs: %lld queries at a time, %zu bytes; ",
+                   "all pairs%s: %lld queries at a time, %zu bytes; ",
+                   byDigits ? " by digits" : "",
                    (long long)tileQueries,
                    bytes) +
             selection.toString();
@@ -243,7 +327,20 @@ void runAllPairs(
         params.search = certifier.enter(q, count);
         params.distances = scratch.distances;
         params.stride = plan.stride;
-        launchFor(p.metric)(params, p.device.multiprocessors, stream);
+        if (plan.byDigits) {
+            if (q == 0) {
+                scratch.digits.begin(p, params.search.vectors, stream);
+            }
+            scratch.digits.run(
+                    p,
+                    params.search,
+                    q / plan.tileQueries,
+                    params.distances,
+                    params.stride,
+                    stream);
+        } else {
+            launchFor(p.metric)(params, p.device.multiprocessors, stream);
+        }
         SelectProblem select = selectionOf(p, count, plan.stride);
         select.keys = scratch.distances;
         select.outKeys = p.outDistances + q * p.k;

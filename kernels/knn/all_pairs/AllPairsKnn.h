@@ -12,7 +12,15 @@
 /// equal distances cost no more than others.
 namespace faiss_bits {
 
+/// What computes the products of pairs.
+enum class PairProducts {
+    Auto,
+    Float64, ///< matrix instructions of float64
+    Digits   ///< those of integers of 8 bits (digits/)
+};
+
 struct AllPairsPlan {
+    bool byDigits = false;
     idx_t tileQueries = 0;
     idx_t stride = 0; // of a row of the matrix
     /// Of a tile's rows, and of the last one's.
@@ -37,11 +45,12 @@ double allPairsMicroseconds(const FlatKnnProblem& problem);
 /// The same of searches by candidates from a matrix of products.
 double candidatesMicroseconds(const FlatKnnProblem& problem);
 
-/// The plan, if the problem is one for it, whether it pays or not, and its
-/// scratch takes at most maxBytes.
+/// The plan, if the problem is one for it, and for these products, whether it
+/// pays or not, and its scratch takes at most maxBytes.
 std::optional<AllPairsPlan> planAllPairs(
         const FlatKnnProblem& problem,
-        size_t maxBytes);
+        size_t maxBytes,
+        PairProducts products = PairProducts::Auto);
 
 void runAllPairs(
         const AllPairsPlan& plan,

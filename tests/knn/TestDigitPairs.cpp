@@ -1,0 +1,186 @@
+/// All pairs by products of digits.
+
+#include <cmath>
+
+#include "kernels/knn/all_pairs/digits/DigitSearch.h"
+#include "tests/knn/CertifiedHarness.h"
+
+namespace faiss_bits::test {
+namespace {
+
+class DigitPairsKnn : public FlatKnnCertified {
+   protected:
+    void SetUp() override {
+        FlatKnnCertified::SetUp();
+        if (!IsSkipped() && !hasDigitPairs(deviceTraits())) {
+            GTEST_SKIP() << "not for this device";
+        }
+    }
+
+    static CertifiedCase of(int64_t n, int64_t q, int d, int k) {
+        return caseOf(Direct::Digits, Metric::L2, n, q, d, k);
+    }
+
+    void expectByDigits(const CertifiedCase& c, Hard kind) {
+        ASSERT_TRUE(planOf(c).allPairs && planOf(c).allPairs->byDigits)
+                << c.describe();
+        EXPECT_EQ(expectCanonical(c, kind).repeated, 0u);
+    }
+
+    /// Of every query, bit for bit.
+    void expectAsFloat64(
+            CertifiedCase c,
+            const std::vector<float>& vectors,
+            const std::vector<float>& queries) {
+        ASSERT_TRUE(planOf(c).allPairs && planOf(c).allPairs->byDigits);
+        const KnnResult byDigits = search(c, vectors, queries);
+        check(c, vectors, queries, byDigits, 4);
+        c.direct = Direct::AllPairs;
+        ASSERT_TRUE(planOf(c).allPairs && !planOf(c).allPairs->byDigits);
+        EXPECT_TRUE(search(c, vectors, queries) == byDigits) << c.describe();
+    }
+};
+
+TEST_F(DigitPairsKnn, HardData) {
+    std::vector<Hard> kinds = kHard;
+    kinds.push_back(Hard::Ends);
+    for (Hard kind : kinds) {
+        for (int d : {1, 7, 64, 65, 130}) {
+            expectByDigits(of(1005, 90, d, 10), kind);
+            if (HasFailure()) {
+                return;
+            }
+        }
+    }
+}
+
+/// Of queries, vectors and components.
+TEST_F(DigitPairsKnn, BothSidesOfEveryTile) {
+    for (int64_t n : {1, 8, 63, 64, 65, 127, 128, 129}) {
+        for (int64_t q : {17, 63, 64, 65, 127, 128, 129, 193}) {
+            for (int d : {63, 64, 65, 192}) {
+                expectByDigits(of(n, q, d, 5), Hard::Mixed);
+                if (HasFailure()) {
+                    return;
+                }
+            }
+        }
+    }
+    expectByDigits(of(65536, 20, 96, 513), Hard::Bytes);
+    EXPECT_FALSE(planOf(of(65537, 20, 96, 513)).allPairs);
+    EXPECT_FALSE(planOf(of(16385, 20, 95, 513)).allPairs);
+    EXPECT_FALSE(planOf(of(16385, 20, 96, 512)).allPairs);
+    EXPECT_FALSE(planOf(of(100, 20, 2049, 5)).allPairs);
+    CertifiedCase product = of(100, 20, 100, 5);
+    product.metric = Metric::InnerProduct;
+    EXPECT_FALSE(planOf(product).allPairs);
+}
+
+/// Of four digits and of five.
+TEST_F(DigitPairsKnn, EveryType) {
+    for (DataType type :
+         {DataType::BFloat16, DataType::Float16, DataType::Float32}) {
+        for (bool exactQueries : {false, true}) {
+            for (Hard kind : kHard) {
+                CertifiedCase c = of(700, 150, 131, 12);
+                c.dataType = type;
+                c.exactQueries = exactQueries && type != DataType::Float32;
+                expectByDigits(c, kind);
+                if (HasFailure()) {
+                    return;
+                }
+            }
+        }
+    }
+}
+
+/// Sums of as many components as there may be are the greatest that there are,
+/// of either sign: 127 / 128 is the greatest first digit.
+TEST_F(DigitPairsKnn, GreatestSums) {
+    constexpr int64_t kRows = 130;
+    for (DataType type :
+         {DataType::BFloat16, DataType::Float16, DataType::Float32}) {
+        for (int d : {2047, 2048}) {
+            for (bool hasCenter : {false, true}) {
+                CertifiedCase c = of(kRows, kRows, d, 20);
+                c.dataType = type;
+                std::vector<float> vectors(kRows * d);
+                std::vector<float> queries(kRows * d);
+                for (int64_t i = 0; i < kRows * d; ++i) {
+                    const int64_t row = i / d;
+                    const float most = row % 3 == 0 ? 127.0f / 128
+                            : row % 3 == 1          ? 0.99609375f
+                                                    : 0.50196078f;
+                    vectors[i] = row % 2 ? -most : most;
+                    queries[i] = row % 5 == 0 && i % d < row ? -most : most;
+                }
+                if (!hasCenter) {
+                    std::fill_n(vectors.begin(), d, 0.0f);
+                }
+                roundAllTo(type, vectors);
+                roundAllTo(type, queries);
+                expectAsFloat64(c, vectors, queries);
+            }
+        }
+    }
+}
+
+/// Pairs that products leave in doubt: a few of each tile, or so many that
+/// tiles are left.
+TEST_F(DigitPairsKnn, NearCopies) {
+    for (float off : {0.0f, 1e-6f, 1e-4f, 1e-2f, 0.3f}) {
+        const CertifiedCase c = of(1500, 300, 200, 40);
+        std::mt19937 random(5);
+        std::normal_distribution<float> normal;
+        std::vector<float> centers(20 * c.d);
+        for (float& one : centers) {
+            one = normal(random);
+        }
+        const auto make = [&](int64_t rows) {
+            std::vector<float> values(rows * c.d);
+            for (int64_t i = 0; i < rows; ++i) {
+                const float* center = centers.data() + random() % 20 * c.d;
+                for (int j = 0; j < c.d; ++j) {
+                    values[i * c.d + j] = center[j] + off * normal(random);
+                }
+            }
+            return values;
+        };
+        const std::vector<float> vectors = make(c.n);
+        expectAsFloat64(c, vectors, make(c.q));
+    }
+}
+
+/// Several launches, of which the last has fewer queries.
+TEST_F(DigitPairsKnn, Launches) {
+    const CertifiedCase c = of(16000, 4000, 100, 9);
+    const auto vectors = makeHard(Hard::Clusters, c.n, c.d, 1);
+    const auto queries = makeHard(Hard::Mixed, c.q, c.d, 2);
+    ASSERT_TRUE(planOf(c).allPairs);
+    EXPECT_LT(planOf(c).allPairs->tileQueries, 1700);
+    expectAsFloat64(c, vectors, queries);
+}
+
+TEST_F(DigitPairsKnn, Small) {
+    expectByDigits(of(130, 70, 65, 20), Hard::Infinite);
+    expectByDigits(of(70, 130, 130, 20), Hard::Mixed);
+    expectByDigits(of(40, 20, 9, 50), Hard::Duplicates);
+}
+
+/// Where the images of digits have no room, products are of float64.
+TEST_F(DigitPairsKnn, LittleScratch) {
+    const FlatKnnProblem p = shapeOf(of(16384, 2048, 2048, 100));
+    const auto roomy = planAllPairs(p, kRoomyScratch);
+    ASSERT_TRUE(roomy && roomy->byDigits);
+    const auto other = planAllPairs(p, kRoomyScratch, PairProducts::Float64);
+    ASSERT_TRUE(other);
+    EXPECT_FALSE(other->byDigits);
+    ASSERT_LT(other->bytes, roomy->bytes);
+    const auto little = planAllPairs(p, other->bytes);
+    ASSERT_TRUE(little);
+    EXPECT_FALSE(little->byDigits);
+    EXPECT_LE(little->bytes, other->bytes);
+}
+
+} // namespace
+} // namespace faiss_bits::test
