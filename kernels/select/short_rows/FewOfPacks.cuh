@@ -13,6 +13,8 @@
 #include "kernels/select/short_rows/FewOfLanesFull.cuh"
 #include "kernels/select/short_rows/FewOfPacksLaunch.h"
 #include "kernels/select/short_rows/GroupSort.cuh"
+#include "kernels/select/short_rows/KeyRanks.cuh"
+#include "kernels/select/short_rows/PackBits.cuh"
 #include "kernels/survivors/WriteResult.cuh"
 
 namespace faiss_bits {
@@ -23,10 +25,10 @@ template <int kLanes, int kPacks, int kMinima>
 class FewOfPacks {
     static constexpr int kPack = 4;               // keys
     static constexpr int kItems = kPacks * kPack; // of a lane
-    static constexpr int kWords = (kItems + 31) / 32;
-    static constexpr int kStep = kLanes * kPack; // columns
+    static constexpr int kStep = kLanes * kPack;  // columns
     static constexpr int kSure = surePacks(kLanes, kPacks);
     using Group = LaneGroup<kLanes>;
+    using Bits = PackBits<kLanes, kPacks>;
     using Full = FewOfLanesFull<float, 4>;
 
    public:
@@ -101,46 +103,6 @@ class FewOfPacks {
     }
 
    private:
-    /// A bit for each of a lane's keys, in the order of columns.
-    struct Bits {
-        uint32_t words[kWords] = {};
-
-        __device__ __forceinline__ uint32_t count() const {
-            uint32_t sum = 0;
-#pragma unroll
-            for (uint32_t word : words) {
-                sum += __popc(word);
-            }
-            return sum;
-        }
-        /// Of the first so many packs.
-        __device__ __forceinline__ Bits ofPacks(int packs) const {
-            Bits some;
-#pragma unroll
-            for (int w = 0; w < kWords; ++w) {
-                const int keys = min(max(packs * kPack - w * 32, 0), 32);
-                some.words[w] = words[w] & uint32_t((uint64_t(1) << keys) - 1);
-            }
-            return some;
-        }
-        __device__ __forceinline__ Bits with(const Bits& other) const {
-            Bits both;
-#pragma unroll
-            for (int w = 0; w < kWords; ++w) {
-                both.words[w] = words[w] | other.words[w];
-            }
-            return both;
-        }
-        __device__ __forceinline__ Bits without(const Bits& other) const {
-            Bits rest;
-#pragma unroll
-            for (int w = 0; w < kWords; ++w) {
-                rest.words[w] = words[w] & ~other.words[w];
-            }
-            return rest;
-        }
-    };
-
     __device__ __forceinline__ int inWarp() const {
         return threadIdx.x % kWarpSize / kLanes;
     }
@@ -302,7 +264,7 @@ class FewOfPacks {
         const bool isTied = isFull && numLess < k;
         if (__any_sync(kFullWarp, isTied)) {
             const Bits first =
-                    firstOf(bits.without(less), isTied ? k - numLess : 0);
+                    bits.without(less).first(isTied ? k - numLess : 0);
             bits = isTied ? less.with(first) : bits;
             count = isTied ? k : count;
         }
@@ -310,40 +272,6 @@ class FewOfPacks {
             bits = less;
             count = numLess;
         }
-    }
-
-    /// The first `wanted` of the row's, which has as many.
-    __device__ __forceinline__ Bits
-    firstOf(const Bits& bits, uint32_t wanted) const {
-        // So many packs of each lane have no more.
-        int packs = 0;
-        uint32_t before = 0;
-#pragma unroll
-        for (int step = 16; step >= 1; step /= 2) {
-            if (step <= kPacks) {
-                const int more = min(packs + step, kPacks);
-                const uint32_t all = Group::sum(bits.ofPacks(more).count());
-                if (all <= wanted) {
-                    packs = more;
-                    before = all;
-                }
-            }
-        }
-        Bits first = bits.ofPacks(packs);
-        const Bits next = bits.ofPacks(packs + 1).without(first);
-        const uint32_t earlier = before + Group::sumBefore(next.count());
-        uint32_t left = wanted - min(wanted, earlier);
-#pragma unroll
-        for (int w = 0; w < kWords; ++w) {
-            uint32_t word = next.words[w];
-            while (word != 0 && left > 0) {
-                first.words[w] |= word & (0u - word);
-                word &= word - 1;
-                --left;
-            }
-        }
-        __syncwarp();
-        return first;
     }
 
     /// Whole rows by the whole warp, one after the other, where the limit lets
@@ -385,7 +313,7 @@ class FewOfPacks {
             uint32_t before) {
         uint32_t* to = room_.columns[inWarp()] + before;
 #pragma unroll
-        for (int w = 0; w < kWords; ++w) {
+        for (int w = 0; w < Bits::kWords; ++w) {
             uint32_t word = bits.words[w];
             while (word != 0) {
                 const uint32_t i = w * 32 + __ffs(word) - 1;
@@ -425,27 +353,8 @@ class FewOfPacks {
         }
         __syncwarp();
         float ranks[kEach] = {};
-#pragma unroll
-        for (int from = 0; from < kEach * kLanes; from += 4) {
-            const float4 some = *reinterpret_cast<const float4*>(room + from);
-#pragma unroll
-            for (int e = 0; e < kEach; ++e) {
-                ranks[e] += some.x < mine[e] ? 1.0f : 0.0f;
-                ranks[e] += some.y < mine[e] ? 1.0f : 0.0f;
-                ranks[e] += some.z < mine[e] ? 1.0f : 0.0f;
-                ranks[e] += some.w < mine[e] ? 1.0f : 0.0f;
-            }
-        }
-        float sum = ranks[0];
-#pragma unroll
-        for (int e = 1; e < kEach; ++e) {
-            sum += ranks[e];
-        }
-        sum = Group::join(sum, [](float a, float b) { return a + b; });
-        // Pairs of different keys count once: all of them, unless some tie.
-        if (__any_sync(kFullWarp, sum != float(count * (count - 1) / 2))) {
-            addTies<kEach>(columns, mine, count, ranks);
-        }
+        KeyRanks<kLanes, kEach>::count(
+                room, room_.columns[inWarp()], mine, columns, count, ranks);
 #pragma unroll
         for (int e = 0; e < kEach; ++e) {
             const int rank = int(ranks[e]);
@@ -457,32 +366,6 @@ class FewOfPacks {
                         makeEntry(keyOf(mine[e]), columns[e]));
             }
         }
-    }
-
-    /// Equal keys of lower columns come before.
-    template <int kEach>
-    __device__ __forceinline__ void addTies(
-            const uint32_t (&columns)[kEach],
-            const float (&mine)[kEach],
-            uint32_t count,
-            float (&ranks)[kEach]) {
-        const float* keys = room_.keys[inWarp()];
-        uint32_t* kept = room_.columns[inWarp()];
-        __syncwarp();
-#pragma unroll
-        for (int e = 0; e < kEach; ++e) {
-            kept[e * kLanes + Group::lane()] = columns[e];
-        }
-        __syncwarp();
-        for (uint32_t i = 0; i < count; ++i) {
-            const float key = keys[i];
-            const uint32_t column = kept[i];
-#pragma unroll
-            for (int e = 0; e < kEach; ++e) {
-                ranks[e] += key == mine[e] && column < columns[e] ? 1.0f : 0.0f;
-            }
-        }
-        __syncwarp();
     }
 
     const SelectParams& params_;
