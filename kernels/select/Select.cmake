@@ -127,6 +127,20 @@ foreach(type float __half __nv_bfloat16)
     "few_of_lanes_${type}" ${signatures})
 endforeach()
 
+# The same of shorter rows: lanes, packs of a lane, numbers of it.
+read_policies(select/short_rows/FewOfPacks.inc BITS_FEW_OF_PACKS pack_shapes)
+foreach(numbers 1 2 4)
+  set(signatures "")
+  foreach(shape IN LISTS pack_shapes)
+    if(shape MATCHES ", ${numbers}$")
+      list(APPEND signatures
+        "launchFewOfPacks<${shape}>(const ShortRowsParams&, cudaStream_t)")
+    endif()
+  endforeach()
+  add_instance("kernels/select/short_rows/FewOfPacksLaunch.cuh"
+    "few_of_packs_${numbers}" ${signatures})
+endforeach()
+
 # Lists of entries to results, by one block a row; T of the keys.
 foreach(type float __half __nv_bfloat16)
   add_instance("kernels/survivors/FinishLaunch.cuh" "finish_${type}"
@@ -169,6 +183,7 @@ add_library(bits_select OBJECT
   select/SelectDispatch.cpp
   select/bits/BitsPlan.cpp
   select/short_rows/FewOfLanesPlan.cpp
+  select/short_rows/FewOfPacksPlan.cpp
   select/short_rows/ShortRowsSelect.cpp
   select/threshold/CombPlan.cpp
   select/threshold/HeldPlan.cpp

@@ -10,6 +10,7 @@
 #include "kernels/select/SelectChecks.h"
 #include "kernels/select/SelectImplementation.h"
 #include "kernels/select/short_rows/FewOfLanesPlan.h"
+#include "kernels/select/short_rows/FewOfPacksPlan.h"
 #include "kernels/select/short_rows/LaneListsLaunch.h"
 #include "kernels/select/short_rows/LeastOfRowsLaunch.h"
 #include "kernels/select/short_rows/ShortChunk.h"
@@ -144,10 +145,13 @@ void runChunks(
         const ShortRowsPolicy& policy,
         cudaStream_t stream) {
     const LeastLaunch least = hasLeastKernel(p) ? leastLaunchOf(p) : nullptr;
-    const ListsLaunch lists =
-            !least && hasLaneLists(p) ? listsLaunchOf(p) : nullptr;
+    const FewOfPacksShape packs = fewOfPacksShape(p);
+    const ListsLaunch lists = !least && packs.packs == 0 && hasLaneLists(p)
+            ? listsLaunchOf(p)
+            : nullptr;
     const FewOfLanesShape few = fewOfLanesShape(p);
     const Launch launch = least || lists ? nullptr
+            : packs.packs > 0            ? fewOfPacksLaunch(packs)
             : few.items > 0              ? fewOfLanesLaunch(p.keyType, few)
                                          : launchOf(p, policy);
     ShortRowsParams params;
@@ -170,11 +174,19 @@ void runChunks(
 struct ShortRowsFamily {
     struct Plan {
         ShortRowsPolicy policy;
+        FewOfPacksShape packs;
         FewOfLanesShape lanes;
         bool isLeast = false;
         bool hasLists = false;
 
         std::string toString() const {
+            if (packs.packs > 0) {
+                return std::to_string(packs.lanes) +
+                        " lanes a row, limits from " +
+                        std::to_string(packs.lanes * packs.minima) +
+                        " least keys, " + std::to_string(packs.packs) +
+                        " packs of a lane";
+            }
             if (hasLists) {
                 return "lists of lanes";
             }
@@ -197,6 +209,7 @@ struct ShortRowsFamily {
         plan.policy = *shortRowsPolicy(p);
         plan.isLeast = hasLeastKernel(p);
         plan.hasLists = hasLaneLists(p);
+        plan.packs = fewOfPacksShape(p);
         plan.lanes = fewOfLanesShape(p);
         return plan;
     }

@@ -1,0 +1,220 @@
+/// A few of the best of rows that eight lanes hold (short_rows/FewOfPacks.cuh):
+/// both sides of every edge, rows that begin anywhere in a pack, keys that meet
+/// in few lanes, ties, and NaN among the best.
+
+#include <random>
+
+#include "kernels/select/short_rows/FewOfPacksPlan.h"
+#include "tests/select/Layouts.h"
+#include "tests/select/SelectOfFloats.h"
+
+namespace faiss_bits::test {
+namespace {
+
+/// More rows than are few on one multiprocessor, and a warp that is not full.
+constexpr int64_t kRows = 37;
+
+class FewOfPacks : public GpuTest {
+   protected:
+    static SelectCase of(int64_t rows, int64_t cols) {
+        SelectCase c;
+        c.rows = rows;
+        c.cols = cols;
+        c.multiprocessors = 1;
+        c.algorithm = SelectAlgorithm::ShortRows;
+        return c;
+    }
+
+    static SelectProblem problemOf(const SelectCase& c, int k) {
+        SelectProblem p;
+        p.rows = c.rows;
+        p.cols = c.cols;
+        p.k = k;
+        p.algorithm = c.algorithm;
+        p.device = deviceOf(c);
+        return p;
+    }
+
+    static std::vector<int> takenOf(
+            const SelectCase& c,
+            const std::vector<int>& ks) {
+        std::vector<int> taken;
+        for (int k : ks) {
+            if (fewOfPacksShape(problemOf(c, k)).packs > 0) {
+                taken.push_back(k);
+            }
+        }
+        return taken;
+    }
+
+    static void expectFew(
+            const SelectCase& c,
+            const std::vector<int>& ks = {2, 3, 4, 8, 9, 16}) {
+        const std::vector<int> taken = takenOf(c, ks);
+        ASSERT_FALSE(taken.empty()) << c.describe();
+        expectSelects(c, taken);
+    }
+
+    /// Both sides of where kernels change.
+    static std::vector<int64_t> edges() {
+        std::vector<int64_t> cols = {kLeastPackCols, 85, 100, 257, 400, 700};
+        for (int lanes : {8, 16}) {
+            for (int packs = kLeastPacks; packs <= kMostPacks;
+                 packs = packsAfter(packs)) {
+                const int most = mostColsOfPacks(lanes, packs);
+                for (int one : {most, most + 1}) {
+                    if (one <= kMostPackCols && lanesOfPacks(one) == lanes) {
+                        cols.push_back(one);
+                    }
+                }
+            }
+        }
+        return cols;
+    }
+
+    static void expectRows(
+            int64_t cols,
+            int k,
+            const std::vector<float>& keys) {
+        const SelectProblem p = problemOf(of(kRows, cols), k);
+        ASSERT_GT(fewOfPacksShape(p).packs, 0) << cols << " k=" << k;
+        SCOPED_TRACE(testing::Message() << cols << " columns, k = " << k);
+        expectSelectOfFloats(p, keys);
+    }
+};
+
+TEST_F(FewOfPacks, EveryValueAndLength) {
+    for (Values values : kAllValues) {
+        for (int64_t cols : edges()) {
+            SelectCase c = of(kRows, cols);
+            c.values = values;
+            expectFew(c);
+            c.largest = true;
+            c.shift = 1;
+            expectFew(c);
+            if (HasFailure()) {
+                return;
+            }
+        }
+    }
+}
+
+TEST_F(FewOfPacks, EveryAddress) {
+    for (int64_t cols : edges()) {
+        for (size_t shift : {0, 1, 2, 3}) {
+            for (int64_t padding : {0, 1, 2, 4}) {
+                SelectCase c = of(kRows, cols);
+                c.shift = shift;
+                c.padding = padding;
+                c.largest = padding == 1;
+                for (Values values :
+                     {Values::FewDistinct, Values::SomeNan, Values::Random}) {
+                    c.values = values;
+                    expectFew(c, {3, 7, 16});
+                }
+                if (HasFailure()) {
+                    return;
+                }
+            }
+        }
+    }
+}
+
+/// Warps and rows of a warp that are not there, and more blocks than run at a
+/// time.
+TEST_F(FewOfPacks, EveryNumberOfRows) {
+    for (int64_t rows : {17, 18, 19, 20, 31, 32, 33, 127, 129, 1000, 5003}) {
+        for (int64_t cols : {85, 100, 270, 500, 600}) {
+            expectFew(of(rows, cols), {2, 7, 16});
+        }
+    }
+}
+
+TEST_F(FewOfPacks, Layouts) {
+    for (int64_t cols : {81, 100, 257, 381, 601}) {
+        forEachLayout(of(50, cols), [&](const SelectCase& c) { expectFew(c); });
+    }
+}
+
+/// The best of a row at even distances, or equal: a number of a lane may hide
+/// all of them.
+TEST_F(FewOfPacks, Periods) {
+    for (int64_t cols : {90, 96, 128, 257, 400, 500, 800}) {
+        for (int period : {1, 2, 3, 4, 8, 16, 31, 32, 33, 64, 96, 128, 200}) {
+            for (int levels : {4, 1 << 20}) {
+                std::mt19937 random(unsigned(period * 1000 + cols));
+                std::vector<float> keys(kRows * cols);
+                for (int64_t i = 0; i < kRows * cols; ++i) {
+                    const int64_t row = i / cols;
+                    const float level = float((i % cols + 3 * row) % period);
+                    keys[i] = level +
+                            (row % 2 ? 0
+                                     : float(random() % levels) /
+                                             float(levels));
+                }
+                for (int k : takenOf(of(kRows, cols), {2, 3, 4, 8, 9, 16})) {
+                    expectRows(cols, k, keys);
+                    if (HasFailure()) {
+                        return;
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Fewer numbers than k, here and there none, so that NaN is among the best;
+/// and as many as k in one lane.
+TEST_F(FewOfPacks, FewNumbers) {
+    for (int64_t cols : {80, 94, 257, 509, 900}) {
+        for (int k : takenOf(of(kRows, cols), {2, 3, 4, 8, 9, 16})) {
+            std::vector<float> keys(kRows * cols, NAN);
+            for (int64_t row = 0; row < kRows; ++row) {
+                for (int i = 0; i < row % (k + 3); ++i) {
+                    const int64_t at = row % 2 ? i * 32 % cols : cols - 1 - i;
+                    keys[row * cols + at] = float(i % 3);
+                }
+            }
+            expectRows(cols, k, keys);
+            if (HasFailure()) {
+                return;
+            }
+        }
+    }
+}
+
+/// All of the best with one lane, and with one number of it.
+TEST_F(FewOfPacks, BestOfOneLane) {
+    for (int64_t cols : {189, 317, 509, 1000}) {
+        for (int step : {32, 64, 128}) {
+            std::vector<float> keys(kRows * cols);
+            for (int64_t i = 0; i < kRows * cols; ++i) {
+                const int64_t row = i / cols;
+                const int64_t column = i % cols;
+                keys[i] = float(
+                        (column + row) % step == 0 ? -column : column % 7 + 1);
+            }
+            for (int k : takenOf(of(kRows, cols), {2, 4, 8, 16})) {
+                expectRows(cols, k, keys);
+                if (HasFailure()) {
+                    return;
+                }
+            }
+        }
+    }
+}
+
+TEST_F(FewOfPacks, SmallOfEveryKernel) {
+    for (int64_t cols : edges()) {
+        SelectCase c = of(17, cols);
+        for (Values values :
+             {Values::SomeNan, Values::FewDistinct, Values::Random}) {
+            c.values = values;
+            c.shift = size_t(cols % 4);
+            expectFew(c, {2, 8, 16});
+        }
+    }
+}
+
+} // namespace
+} // namespace faiss_bits::test
