@@ -191,6 +191,14 @@ HWY_INLINE int addLongRows(
     return p;
 }
 
+/// A pointer that is read from memory every time. More pointers than there are
+/// registers for are kept in vector registers by GCC, and the moves from there
+/// take a port that conversions and sums need (docs/design/cpu_rescoring.md).
+template <class T>
+HWY_INLINE const T* reloaded(const T* const& pointer) {
+    return *const_cast<const T* const volatile*>(&pointer);
+}
+
 /// Sums of some rows and one query, or of rows and themselves; meanwhile
 /// fetches what is ahead. Lists of indices in place of loops: arrays whose
 /// indices are constants from the start stay in registers.
@@ -242,7 +250,7 @@ HWY_INLINE void sumRowsOf(
         // few misses can be under way.
         if (!kLong && p % (64 / int(sizeof(T))) == 0) {
             for (int r = 0; r < kRows; ++r) {
-                __builtin_prefetch(group.ahead[r] + p);
+                __builtin_prefetch(reloaded(group.ahead[r]) + p);
             }
         }
         addSlots(p);
