@@ -1,3 +1,5 @@
+#include <cstdint>
+
 #include <faiss/gpu/GpuIndexIVFPQ.h>
 #include <faiss/gpu/GpuIndexIVFScalarQuantizer.h>
 

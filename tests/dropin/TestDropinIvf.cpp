@@ -1,3 +1,5 @@
+#include <cstdint>
+
 #include <faiss/gpu/GpuIndexIVFFlat.h>
 
 #include "tests/dropin/IvfProbes.h"
