@@ -131,7 +131,7 @@ struct BoundSearch {
             high |= kIdleBits;
             int steps = kStepsBetweenValues;
             if constexpr (kHalving == Halving::ThenValues) {
-#pragma unroll 1
+#pragma unroll
                 for (int i = 0; i < 8 && __any_sync(kFullWarp, low < high);
                      ++i) {
                     halve<kKeyStep<T>>(low, high, enough, countOf);

@@ -81,8 +81,8 @@ class ShortRow : ShortRowBound<T, kHasBias, kLanes, kItems, kSorted> {
    private:
     /// What these kernels do for rows with structure hardly fits the cache of
     /// instructions: they have loops where others have them written out.
-    static constexpr bool kIsMuchCode = kLanes == kWarpSize && kItems == 32 &&
-            kSorted >= 4 && !kSortsAll;
+    static constexpr bool kIsMuchCode =
+            kLanes == kWarpSize && kItems == 32 && kSorted >= 8 && !kSortsAll;
 
     /// A warp a row, in several chunks. Kernels of more entries take up to 1.2
     /// of the time in random order with it (H200).
@@ -126,9 +126,8 @@ class ShortRow : ShortRowBound<T, kHasBias, kLanes, kItems, kSorted> {
 
     /// Adds what is better than the bound of the keys.
     __device__ __forceinline__ void takeChunk() {
-        // Of what there is room for: one place that adds keys for all of them.
-        Within within{};
-        bool isBounded = false;
+        Within within{};        // what is added
+        bool isBounded = false; // there is room for all of it
         if (!kIsOneChunk && chunk_.base > 0) {
             uint32_t count = 0;
 #pragma unroll
