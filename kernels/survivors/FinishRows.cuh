@@ -61,23 +61,68 @@ struct FinishRowsBody {
             Again::run(shared.again, params, row);
         }
         // What a list had no room for is lost, unless the policy brought it.
-        const uint32_t count = min(params.counts[row], params.capacity);
+        uint32_t count = min(params.counts[row], params.capacity);
+        uint64_t limit = params.limits ? params.limits[row] : kNoEntry - 1;
         const uint64_t* survivors =
                 params.survivors + size_t(row) * params.capacity;
+        uint64_t* staged = room + Finish::kRoomWords;
         if (count <= params.staged) {
-            stage(survivors, count, room + Finish::kRoomWords);
-            survivors = room + Finish::kRoomWords;
+            stage(survivors, count, staged);
+            survivors = staged;
+        } else if (
+                count > kManySurvivors && params.staged > uint32_t(params.k)) {
+            limit = stageBest(shared, params, survivors, count, staged);
+            count = shared.finish.kept;
+            survivors = staged;
         }
         Finish{shared.finish}.run(
-                params,
-                params.firstRow + row,
-                survivors,
-                count,
-                params.limits ? params.limits[row] : kNoEntry - 1,
-                room);
+                params, params.firstRow + row, survivors, count, limit, room);
     }
 
    private:
+    /// So many are read several times in global memory in more time than it
+    /// takes to find those that shared memory has room for.
+    static constexpr uint32_t kManySurvivors = 8 * Threads;
+
+    /// Of a list that is far longer than expected, as that of a second turn may
+    /// be: k of the best and some more, shared.finish.kept of them. Returns an
+    /// entry that k of them are not above. Begins and ends with the block in
+    /// step. Out of line, so that it costs the others no registers.
+    __device__ static __noinline__ uint64_t stageBest(
+            SharedStorage& shared,
+            const Params& params,
+            const uint64_t* survivors,
+            uint32_t count,
+            uint64_t* to) {
+        constexpr int kChunk = 8;
+        const auto forEach = [&](auto take) {
+            for (uint32_t at = threadIdx.x; at < count;
+                 at += Threads * kChunk) {
+                uint64_t chunk[kChunk];
+#pragma unroll
+                for (int i = 0; i < kChunk; ++i) {
+                    const uint32_t from = at + i * Threads;
+                    chunk[i] = from < count ? survivors[from] : kNoEntry;
+                }
+#pragma unroll
+                for (int i = 0; i < kChunk; ++i) {
+                    if (chunk[i] != kNoEntry) {
+                        take(chunk[i]);
+                    }
+                }
+            }
+        };
+        const uint64_t limit =
+                typename Finish::Narrow{shared.finish.narrow}.limit(
+                        forEach, uint32_t(params.k), params.staged);
+        if (threadIdx.x == 0) {
+            shared.finish.kept = 0;
+        }
+        __syncthreads();
+        keepEntries<Threads>(survivors, count, limit, to, &shared.finish.kept);
+        return limit;
+    }
+
     __device__ __forceinline__ static void stage(
             const uint64_t* survivors,
             uint32_t count,

@@ -2,6 +2,7 @@
 /// memory: here entries are made from their row and column.
 
 #include <algorithm>
+#include <cstring>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -122,6 +123,58 @@ TEST_F(RowsAgain, ASourceWithoutKeysBringsItsOwn) {
         }
     }
     EXPECT_EQ(again.download(), (std::vector<uint32_t>{1, 1, 1, 0, 0, 0}));
+}
+
+/// Lists that shared memory has no room for, on both sides of the length from
+/// which on the best of them are found first; with room for k and one more, for
+/// k alone, and for hardly any.
+TEST_F(RowsAgain, LongListsAreCutBeforeTheyAreSorted) {
+    constexpr int k = 400;
+    const std::vector<uint32_t> counts = {
+            400, 401, 500, 4095, 4096, 4097, 8193, 40000};
+    const int64_t rows = int64_t(counts.size());
+    const int64_t capacity = counts.back();
+    std::vector<uint64_t> entries(rows * capacity, 0);
+    std::vector<std::vector<uint64_t>> best(rows);
+    for (uint32_t r = 0; r < rows; ++r) {
+        for (uint32_t i = 0; i < counts[r]; ++i) {
+            // Distinct columns in any order.
+            const uint32_t column = (i * 7919u + r) % 1000003u;
+            const float key = float(keyOf(r, i)) - 2048.0f;
+            uint32_t bits;
+            std::memcpy(&bits, &key, 4);
+            bits = bits >> 31 != 0 ? ~bits : bits | 0x80000000u;
+            entries[r * capacity + i] = uint64_t(bits) << 32 | column;
+        }
+        const auto first = entries.begin() + r * capacity;
+        best[r].assign(first, first + counts[r]);
+        std::sort(best[r].begin(), best[r].end());
+    }
+    const DeviceBuffer<uint64_t> deviceEntries(entries);
+    const DeviceBuffer<uint32_t> deviceCounts(counts);
+    for (const uint32_t staged : {10u, 400u, 401u, 500u, 4096u}) {
+        const DeviceBuffer<float> keys(rows * k);
+        const DeviceBuffer<int64_t> ids(rows * k);
+        SurvivorOutput output;
+        output.k = k;
+        output.outKeys = keys.data();
+        output.outIds = ids.data();
+        FinishParams p;
+        static_cast<ResultParams&>(p) = makeResultParams(output, 1000003);
+        p.survivors = deviceEntries.data();
+        p.counts = deviceCounts.data();
+        p.capacity = uint32_t(capacity);
+        p.staged = staged;
+        launchFinishKernel<float, NoRowsAgain, kThreads, 512>(
+                p, unsigned(rows), nullptr);
+        const std::vector<int64_t> found = ids.download();
+        for (int64_t r = 0; r < rows; ++r) {
+            for (int i = 0; i < k; ++i) {
+                ASSERT_EQ(found[r * k + i], int64_t(uint32_t(best[r][i])))
+                        << "staged = " << staged << " row " << r << " " << i;
+            }
+        }
+    }
 }
 
 } // namespace

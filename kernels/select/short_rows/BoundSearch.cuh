@@ -171,29 +171,27 @@ struct BoundSearch {
         low |= kIdleBits;
         high |= kIdleBits;
         if constexpr (kIsEven) {
-            // Not where hardly any number is enough.
-            const bool isWide = (enough - k) * kLeastPart >= k;
-            if (until > 1 && isWide &&
-                !narrowEvenly(low, high, enough, countOf, all)) {
-                until = kStepsAfterEven;
+            return splitEvenly(
+                    low, high, enough, countOf, keys, kept, all, until);
+        } else {
+            while (__any_sync(kFullWarp, low < high) && --until > 0) {
+                halve<kStep>(low, high, enough, countOf);
             }
-        }
-        while (__any_sync(kFullWarp, low < high) && --until > 0) {
-            halve<kStep>(low, high, enough, countOf);
-        }
-        until = 0;
+            until = 0;
 #pragma unroll 1
-        while (__any_sync(kFullWarp, low < high)) {
-            uint32_t middle = middleOf<kStep>(low, high);
-            if (--until < 0) {
-                until = kStepsBetweenKeys - 1;
-                const uint32_t key = greatestUpTo(high, keys, kept) | kIdleBits;
-                high = low < high ? key : high;
-                middle = low < high ? high - kStep : middle;
+            while (__any_sync(kFullWarp, low < high)) {
+                uint32_t middle = middleOf<kStep>(low, high);
+                if (--until < 0) {
+                    until = kStepsBetweenKeys - 1;
+                    const uint32_t key =
+                            greatestUpTo(high, keys, kept) | kIdleBits;
+                    high = low < high ? key : high;
+                    middle = low < high ? high - kStep : middle;
+                }
+                splitAt<kStep>(middle, low, high, enough, countOf);
             }
-            splitAt<kStep>(middle, low, high, enough, countOf);
+            return asKey(high);
         }
-        return asKey(high);
     }
 
     /// The least number from low to high whose count is k or more, or a larger
@@ -221,30 +219,55 @@ struct BoundSearch {
     }
 
    private:
-    /// A few steps of halving where the k-th key would be if those between low
-    /// and high lay evenly. True if they do not, as those of any power of two.
-    template <class Count>
-    __device__ __forceinline__ bool narrowEvenly(
-            uint32_t& low,
-            uint32_t& high,
+    /// halveKeys, where the first steps are where the k-th key would be if
+    /// those between low and high lay evenly, while they do. One loop, as a
+    /// count of the keys is much code: what a warp does is in the cache of
+    /// instructions then.
+    template <class Count, int kCount>
+    __device__ __forceinline__ uint32_t splitEvenly(
+            uint32_t low,
+            uint32_t high,
             uint32_t enough,
             const Count& countOf,
-            uint32_t all) const {
+            const uint32_t (&keys)[kCount],
+            const KeptEntries<kKept>& kept,
+            uint32_t all,
+            int until) const {
+        constexpr uint32_t kStep = kKeyStep<T>;
+        // Not where hardly any number is enough.
+        const bool isWide = (enough - k) * kLeastPart >= k;
+        int evenSteps = until > 1 && isWide ? kEvenSteps : 0;
+        int untilKey = until - 1;
         uint32_t before = 0; // keys that are known to be before low
 #pragma unroll 1
-        for (int i = 0; i < kEvenSteps && low < high; ++i) {
-            const uint32_t middle =
-                    evenly(low, high, before, all, (k + enough) / 2);
+        while (low < high) {
+            uint32_t middle = middleOf<kStep>(low, high);
+            if (evenSteps > 0) {
+                middle = evenly(low, high, before, all, (k + enough) / 2);
+            } else if (--untilKey < 0) {
+                untilKey = kStepsBetweenKeys - 1;
+                high = greatestUpTo(high, keys, kept) | kIdleBits;
+                if (low >= high) {
+                    break;
+                }
+                middle = high - kStep;
+            }
             const uint32_t range = all - before;
             const uint32_t count =
-                    splitAt<kKeyStep<T>>(middle, low, high, enough, countOf);
-            before = count < k ? count : before;
-            all = count < k ? all : count;
-            if (all - before > range - range / 8) {
-                return true;
+                    splitAt<kStep>(middle, low, high, enough, countOf);
+            if (evenSteps > 0) {
+                before = count < k ? count : before;
+                all = count < k ? all : count;
+                --evenSteps;
+                if (all - before > range - range / 8) {
+                    // They do not, as those of any power of two.
+                    evenSteps = 0;
+                } else if (evenSteps == 0) {
+                    untilKey = kStepsAfterEven - 1;
+                }
             }
         }
-        return false;
+        return asKey(high);
     }
 
     /// Where `wanted` keys would be within, if those between low and high lay

@@ -79,6 +79,11 @@ class ShortRow : ShortRowBound<T, kHasBias, kLanes, kItems, kSorted> {
     }
 
    private:
+    /// What these kernels do for rows with structure hardly fits the cache of
+    /// instructions: they have loops where others have them written out.
+    static constexpr bool kIsMuchCode =
+            kLanes == kWarpSize && kItems == 32 && kSorted >= 8 && !kSortsAll;
+
     /// A warp a row, in several chunks. Kernels of more entries take up to 1.2
     /// of the time in random order with it (H200).
     static constexpr bool kLooksAhead = !kIsOneChunk && !kHasBias &&
@@ -121,6 +126,8 @@ class ShortRow : ShortRowBound<T, kHasBias, kLanes, kItems, kSorted> {
 
     /// Adds what is better than the bound of the keys.
     __device__ __forceinline__ void takeChunk() {
+        Within within{};        // what is added
+        bool isBounded = false; // there is room for all of it
         if (!kIsOneChunk && chunk_.base > 0) {
             uint32_t count = 0;
 #pragma unroll
@@ -139,16 +146,29 @@ class ShortRow : ShortRowBound<T, kHasBias, kLanes, kItems, kSorted> {
                 return;
             }
             if (__all_sync(kFullWarp, held_ + all <= kRoom)) {
-                addTaken(count, all, [&](int i) {
-                    return chunk_.keys[i] < bound_;
-                });
-                return;
+                if constexpr (kIsMuchCode) {
+                    within = {bound_ - 1, kAnyColumn};
+                    isBounded = true;
+                } else {
+                    addTaken(count, all, [&](int i) {
+                        return chunk_.keys[i] < bound_;
+                    });
+                    return;
+                }
             }
         } else if (chunk_.cols <= kRoom) { // all rows have as many columns
-            add({kNanKey, chunk_.cols - 1});
-            return;
+            within = {kNanKey, chunk_.cols - 1};
+            if constexpr (kIsMuchCode) {
+                isBounded = true;
+            } else {
+                add(within);
+                return;
+            }
         }
-        add(narrowRoom());
+        if (!isBounded) {
+            within = narrowRoom();
+        }
+        add(within);
     }
 
     /// Finds what to keep of those held and the chunk: at least k, and as many
@@ -247,15 +267,23 @@ class ShortRow : ShortRowBound<T, kHasBias, kLanes, kItems, kSorted> {
             }
             __syncwarp();
         }
+        if constexpr (kIsMuchCode) {
+#pragma unroll 1
+            for (int place = Group::lane(); place < params_.k && writes_;
+                 place += kLanes) {
+                writeResult<T>(params_, row_, place, room_[turned(place)]);
+            }
+        } else {
 #pragma unroll
-        for (int i = 0; i < kSorted; ++i) {
-            const int place = i * kLanes + Group::lane();
-            if (place < params_.k && writes_) {
-                writeResult<T>(
-                        params_,
-                        row_,
-                        place,
-                        kSorted > 1 ? room_[turned(place)] : entries[0]);
+            for (int i = 0; i < kSorted; ++i) {
+                const int place = i * kLanes + Group::lane();
+                if (place < params_.k && writes_) {
+                    writeResult<T>(
+                            params_,
+                            row_,
+                            place,
+                            kSorted > 1 ? room_[turned(place)] : entries[0]);
+                }
             }
         }
     }

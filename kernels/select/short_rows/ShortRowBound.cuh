@@ -77,7 +77,11 @@ class ShortRowBound {
         if (kParts < kItems && k <= kRoom * 3 / 4) {
             limit = limitOfParts(search, kept, countOf, least, most);
         }
-        const uint32_t count = countOf(chunk_.keys, limit);
+        // Of kNanKey nobody asks.
+        uint32_t count = 0;
+        if constexpr (kParts < kItems) {
+            count = countOf(chunk_.keys, limit);
+        }
         if constexpr (Search::kLooksAtValues) {
             if (__all_sync(kFullWarp, limit < kNanKey && count <= kRoom)) {
                 return {limit, kAnyColumn};
