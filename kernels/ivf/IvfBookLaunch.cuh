@@ -4,6 +4,7 @@
 
 #include "kernels/common/LaunchesTogether.h"
 #include "kernels/ivf/IvfBookTables.cuh"
+#include "kernels/ivf/IvfHeldTables.cuh"
 
 namespace faiss_bits {
 
@@ -30,16 +31,22 @@ void launchIvfBookScan(
     };
     const auto of = [&]<int kPartDims>() {
         using Tables = IvfBookTables<kMetric, kPartDims>;
+        using Held = IvfHeldTables<kMetric, kPartDims>;
         using Storage = typename Tables::Lists::SharedStorage;
         static_assert(
                 sizeof(Storage) <= kIvfBookListBytes &&
                 sizeof(Storage) % 8 == 0 &&
                 sizeof(typename Tables::SharedStorage) <=
                         kIvfBookTableListBytes &&
-                sizeof(typename Tables::SharedStorage) % 8 == 0);
+                sizeof(typename Tables::SharedStorage) % 8 == 0 &&
+                sizeof(typename Held::SharedStorage) == kIvfHeldListBytes &&
+                kIvfHeldListBytes % 8 == 0);
         const int d = params.search.d;
         const uint32_t nprobe = params.search.nprobe;
-        if (params.bounds) {
+        if (params.bounds && d <= kMostHeldDims) {
+            launch(ivfHeldTablesKernel<kMetric, kPartDims>,
+                   ivfHeldTableBytes(d / kPartDims, nprobe));
+        } else if (params.bounds) {
             launch(ivfBookTablesKernel<kMetric, kPartDims>,
                    ivfBookTableBytes(d, d / kPartDims, nprobe));
         } else {

@@ -97,6 +97,16 @@ constexpr size_t ivfBookTableBytes(int d, int parts, uint32_t nprobe) {
             kIvfBookTableListBytes;
 }
 
+/// Of up to so many dimensions the codebook is in registers, and the tables of
+/// two lists in shared memory (IvfHeldTables.cuh).
+constexpr int kMostHeldDims = 128;
+constexpr size_t kIvfHeldListBytes = 4 * 4 * kMostHeldDims;
+constexpr size_t ivfHeldTableBytes(int parts, uint32_t nprobe) {
+    return 2 * size_t(parts) * kIvfCodebookRows * sizeof(float) +
+            kIvfHeldListBytes + kIvfBookListBytes +
+            nprobe * (sizeof(void*) + 3 * sizeof(uint32_t)) + sizeof(uint32_t);
+}
+
 /// Whether that scan takes such lists: rows of bytes, of parts of 2, 4, 8 or 16
 /// components, with a codebook on sixteen bytes that shared memory has room
 /// for, and centroids of which twos of components are read.
@@ -126,12 +136,15 @@ inline bool hasIvfBookTables(
         int nprobe,
         int k,
         const DeviceTraits& device) {
-    return hasIvfBookScan(lists, rows, nprobe, device) && k <= kMostFloorK &&
-            lists.d <= kMostBookTableDims &&
-            ivfBookTableBytes(
-                    lists.d, lists.decoding.numParts, uint32_t(nprobe)) +
-                    kIvfBoundedReserved <=
-            device.blockSharedBytes;
+    if (!hasIvfBookScan(lists, rows, nprobe, device) || k > kMostFloorK ||
+        lists.d > kMostBookTableDims) {
+        return false;
+    }
+    const int parts = lists.decoding.numParts;
+    const size_t bytes = lists.d <= kMostHeldDims
+            ? ivfHeldTableBytes(parts, uint32_t(nprobe))
+            : ivfBookTableBytes(lists.d, parts, uint32_t(nprobe));
+    return bytes + kIvfBoundedReserved <= device.blockSharedBytes;
 }
 
 // Of tiles of product codes by tables (IvfTableScan.cuh), which a block has.

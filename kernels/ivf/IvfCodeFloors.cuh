@@ -1,6 +1,6 @@
 /// Estimates of the keys of a query's lists, of interleaved codes of 8 bits, in
-/// float32: the least of each four vectors. For queries that seldom meet in a
-/// list. IvfFloorBound.h says how far they may be from the keys.
+/// float32. For queries that seldom meet in a list. IvfFloorBound.h says how
+/// far they may be from the keys.
 ///
 /// A warp has 32 vectors, a lane every fourth component of four of them, whose
 /// codes are one word. A code gets into the middle of a float's mantissa by one
@@ -13,16 +13,15 @@
 #pragma once
 
 #include <algorithm>
-#include <cfloat>
 
 #include "kernels/common/DependentLaunch.h"
 #include "kernels/common/DynamicShared.h"
 #include "kernels/common/LaunchesTogether.h"
 #include "kernels/ivf/IvfDirectLists.cuh"
-#include "kernels/ivf/IvfDirectSums.cuh"
 #include "kernels/ivf/IvfFloorBound.h"
 #include "kernels/ivf/IvfFloors.h"
 #include "kernels/ivf/IvfGroupWords.cuh"
+#include "kernels/ivf/IvfKeptEstimates.cuh"
 
 namespace faiss_bits {
 
@@ -32,7 +31,7 @@ struct IvfCodeFloors {
     static constexpr int kThreads = kIvfDirectThreads;
     static constexpr int kWarps = kThreads / kWarpSize;
     static constexpr int kBlocks = 3; // of a multiprocessor
-    static constexpr int kOfFour = kIvfFloorVectors;
+    static constexpr int kOfFour = 4; // vectors, whose codes are a word
     static constexpr int kFours = kListGroup / kOfFour;  // of a group
     static constexpr int kTogether = kWarpSize / kFours; // components of a load
     static constexpr int kAhead = 16;                    // words of a step
@@ -221,45 +220,36 @@ struct IvfCodeFloors {
             const Place& place,
             const float (&sums)[kOfFour],
             float base) const {
-        const IvfParams& search = params.search;
         const uint32_t lane = threadIdx.x % kWarpSize;
-        const float least =
-                leastOf(sums, base, place.selected >> lane % kFours * kOfFour);
-        if (lane < kFours) {
-            search.distances
-                    [int64_t(row) * (search.stride / kOfFour) +
-                     place.at * kFours + lane] = least;
-        }
-        uint32_t key = least >= -INFINITY ? orderedKey(least) : kNanKey;
-        key = __reduce_min_sync(kFullWarp, key);
-        if (lane == 0) {
-            params
-                    .least[int64_t(row) * (search.stride / kListGroup) +
-                           place.at] = key;
-        }
+        keepIvfEstimate<kMetric>(
+                params,
+                row,
+                place.at,
+                ivf_code::keyOf<kMetric>(ofOwnVector(sums), base),
+                place.selected >> lane & 1);
     }
 
-    /// The least estimate of the vectors that are wanted, in the lanes of
-    /// these.
-    __device__ __forceinline__ float leastOf(
-            const float (&sums)[kOfFour],
-            float base,
-            uint32_t wanted) const {
-        float least = NAN;
+    /// The sum of vector `lane`, of all lanes that have components of it: which
+    /// are those of the same four.
+    __device__ __forceinline__ static float ofOwnVector(
+            const float (&sums)[kOfFour]) {
+        static_assert(kTogether == kOfFour);
+        const uint32_t lane = threadIdx.x % kWarpSize;
+        // A lane keeps half of what it has, and gives the other half away.
+        const bool isSecond = lane / (2 * kFours) != 0;
+        float two[2];
 #pragma unroll
-        for (int v = 0; v < kOfFour; ++v) {
-            float sum = sums[v];
-#pragma unroll
-            for (int lanes = kFours; lanes < kWarpSize; lanes *= 2) {
-                sum += __shfl_xor_sync(kFullWarp, sum, lanes);
-            }
-            const float key = ivf_code::keyOf<kMetric>(sum, base);
-            if (wanted >> v & 1) {
-                // What is not finite may be the nearest.
-                least = fminf(least, fabsf(key) <= FLT_MAX ? key : -INFINITY);
-            }
+        for (int v = 0; v < 2; ++v) {
+            const float kept = isSecond ? sums[v + 2] : sums[v];
+            const float given = isSecond ? sums[v] : sums[v + 2];
+            two[v] = kept + __shfl_xor_sync(kFullWarp, given, 2 * kFours);
         }
-        return least;
+        const bool isOdd = lane / kFours % 2 != 0;
+        const float given = isOdd ? two[0] : two[1];
+        const float one = (isOdd ? two[1] : two[0]) +
+                __shfl_xor_sync(kFullWarp, given, kFours);
+        return __shfl_sync(
+                kFullWarp, one, lane / kOfFour + lane % kOfFour * kFours);
     }
 
     __device__ __forceinline__ static float sumOfLanes(float value) {

@@ -23,7 +23,7 @@ inline bool hasCodeFloors(const IvfDirectPlan& plan, const IvfKnnProblem& p) {
     if (plan.shared) {
         return false;
     }
-    return hasIvfCodeFloors(p.lists, p.numQueries, p.k) ||
+    return hasIvfCodeFloors(p.lists, p.numQueries, p.mostVectors, p.k) ||
             (hasIvfBookTables(p.lists, p.numQueries, p.nprobe, p.k, p.device) &&
              ivf_times::ofBookTables(p) < ivf_times::ofBookScan(p));
 }
@@ -84,7 +84,6 @@ struct DirectScratch {
             params.least = slices.take<uint32_t>(columns / kIvfGroup);
         }
         if (hasCodeFloors(plan, p)) {
-            search.distances = slices.take<float>(columns / kIvfFloorVectors);
             params.bounds = slices.take<uint32_t>(2 * rows);
             if (isScalar(p.lists.coding)) {
                 search.starts = slices.take<float>(size_t(p.lists.d));

@@ -90,6 +90,7 @@ constexpr int kH100Multiprocessors = 132;
 // docs/design/ivf_few_queries.md). Float32 vectors, bytes a second; codes of 8
 // bits by estimates in float32 (IvfCodeFloors.cuh), to begin, and a component.
 constexpr double kAloneSpeed = 3.2e12;
+constexpr idx_t kMostAloneFloats = 63; // queries
 constexpr double kCodeFloorsTime = 4e-6;
 constexpr double kFloorCodeTime = 0.32e-12;
 // Product codes with the codebook in shared memory (IvfBookScan.cuh): a
@@ -106,8 +107,8 @@ constexpr double kBookTableTime = 66e-12;
 // The finish of these estimates, for so many candidates more: codes of 8 bits,
 // and product codes.
 constexpr int kFloorsAtATime = 64;
-constexpr double kCodeFloorsFinishTime = 5e-6;
-constexpr double kBookTablesFinishTime = 11e-6;
+constexpr double kCodeFloorsFinishTime = 8e-6;
+constexpr double kBookTablesFinishTime = 7e-6;
 
 /// Seconds for a component that a direct search reads. Of codes that do not
 /// come through shared memory: fitted to six times of eight bits (H200), within
@@ -221,7 +222,7 @@ double directDims(const IvfDirectPlan& plan, const IvfLists& lists) {
 /// How often the finish of estimates in float32 takes candidates, after the
 /// first time.
 int furtherFloorsOf(const IvfKnnProblem& p) {
-    return (p.k + p.k / 16) * kIvfFloorVectors / kFloorsAtATime;
+    return (p.k + p.k / 16) / kFloorsAtATime;
 }
 
 /// Beside what starts a direct search of queries by themselves, where it is not
@@ -242,7 +243,7 @@ std::optional<double> ofQueriesAlone(
                 furtherFloorsOf(p) * kCodeFloorsFinishTime;
     }
     if (p.lists.coding == ListCoding::Float32 && p.k <= kMostFinishedK &&
-        p.lists.d > kMostDimsAlone && p.numQueries <= kMostFloorQueries) {
+        p.lists.d > kMostDimsAlone && p.numQueries <= kMostAloneFloats) {
         return components * double(sizeof(float)) / kAloneSpeed;
     }
     return {};

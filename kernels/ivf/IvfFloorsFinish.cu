@@ -1,44 +1,40 @@
-// The k nearest of a direct search, of estimates of the keys of fours of
-// columns: the vectors of what may be among them get canonical keys, and these
-// are sorted.
+// The k nearest of a direct search, of estimates of the keys of columns: what
+// may be among them gets canonical keys, and these are sorted.
 //
-// Bound by: the wait for memory, some seven times one after another.
+// Bound by: the wait for memory, some six times one after another, and two more
+// for every kAtOnce candidates.
 
 #include "kernels/common/DependentLaunch.h"
 #include "kernels/common/DynamicShared.h"
 #include "kernels/common/LaunchesTogether.h"
-#include "kernels/ivf/IvfBoundedScans.h"
+#include "kernels/device/AsyncCopy.cuh"
 #include "kernels/ivf/IvfDirectFinish.cuh"
-#include "kernels/ivf/IvfDirectSums.cuh"
 #include "kernels/ivf/IvfFloorBound.h"
-#include "kernels/ivf/IvfFloors.h"
-#include "kernels/ivf/IvfIdTest.cuh"
-#include "kernels/knn/certified/JoinSlots.cuh"
+#include "kernels/ivf/IvfFloorsKeys.cuh"
 
 namespace faiss_bits {
 
 namespace {
 
 constexpr int kThreads = 512;
-constexpr int kOfFour = kIvfFloorVectors; // vectors of an estimate
-constexpr int kRoom = 16 * kMostFloorK;   // for candidates
+constexpr int kRoom = 4 * kMostFloorK; // for candidates
+static_assert(kRoom <= kThreads);      // one a thread
 
 template <Metric kMetric, ListCoding kCoding>
 struct IvfFloorsFinish {
     using Finish = DirectFinish<kThreads, kRoom>;
-    using Terms = canonical::Terms<kMetric>;
+    using Keys = IvfFloorsKeys<kMetric, kCoding, kThreads>;
     static constexpr int kOfThread = 4; // groups, of those that are read once
-    static constexpr uint32_t kMostFours = kRoom / kOfFour;
+    static constexpr uint32_t kAtOnce = kThreads / kPairLanes; // candidates
+    /// Beyond k more than so many candidates take longer than a closer limit.
+    static constexpr uint32_t kMostMore = 96;
     static constexpr uint32_t kEvery = kNanKey - 1; // key
-    static constexpr int kMostPadded =
-            kMostBookTableDims; // more than kMostFloorDims
 
     struct SharedStorage {
         typename Finish::SharedStorage finish;
-        double query[kMostPadded];
-        float2 steps[kMostFloorDims]; // of scalar codes: a step and a start
-        uint32_t numFours;
-        uint32_t numLimiting; // groups that were found and set a limit
+        const uint8_t* codes[kMostDirectProbes]; // of probes
+        typename Keys::SharedStorage keys;
+        uint32_t numLimiting; // estimates that were found and set a limit
     };
 
     SharedStorage& shared;
@@ -51,49 +47,79 @@ struct IvfFloorsFinish {
         // All that is read here comes in one wait.
         uint32_t least[kOfThread];
         const float bound = __uint_as_float(params.bounds[2 * row]);
-        const IvfQueryAhead<kThreads> query(params.search, row);
-        const int c = int(threadIdx.x);
-        const bool hasStep = kIsScalar<kCoding> && c < params.search.d;
-        float2 step = {0, 0};
-        if (hasStep) {
-            step = {params.search.steps[c], params.search.starts[c]};
-        }
+        const typename Keys::Ahead ahead(params.search, row);
         const uint32_t total = finish.begin(least);
-        query.write(shared.query, kMostPadded);
-        if (hasStep) {
-            shared.steps[c] = step;
+        ahead.write(shared.keys);
+        const ListsAhead lists(shared, params);
+        uint32_t limit = findGroups(least, total, k, bound);
+        lists.write(shared);
+        const bool areAll = shared.finish.numGroups > kRoom;
+        const uint32_t numGroups = areAll ? total : shared.finish.numGroups;
+        finish.collect(areAll, numGroups, limit);
+        if (shared.finish.count > k + kMostMore) {
+            limit = closerLimit(
+                    shared, params, row, areAll, numGroups, limit, bound);
+            finish.collect(areAll, numGroups, limit);
         }
-        const uint32_t limit = findGroups(least, total, k, bound);
-        if (shared.finish.numGroups <= kRoom) {
-            findFours(limit);
-        }
-        if (shared.finish.numGroups > kRoom || shared.numFours > kMostFours) {
+        if (shared.finish.count > kRoom) {
             scoreAll(shared, params, row, total, limit);
             finish.run();
         } else {
-            score(limit);
+            score();
             finish.write(shared.finish.count, k);
         }
     }
 
    private:
+    /// Where the codes of the row's lists lie, asked for while groups are
+    /// found; by the threads that have written these lists.
+    struct ListsAhead {
+        static constexpr int kOfThread = kMostDirectProbes / kThreads;
+        const uint8_t* codes[kOfThread];
+        uint32_t nprobe;
+
+        __device__ __forceinline__
+        ListsAhead(const SharedStorage& shared, const IvfDirectParams& params)
+                : nprobe(params.search.nprobe) {
+#pragma unroll
+            for (int i = 0; i < kOfThread; ++i) {
+                const uint32_t p = threadIdx.x + i * kThreads;
+                codes[i] = nullptr;
+                if (p < nprobe) {
+                    const uint32_t list = shared.finish.lists[p];
+                    if (list < params.search.lists.numLists) {
+                        codes[i] = static_cast<const uint8_t*>(
+                                params.search.lists.vectors[list]);
+                    }
+                }
+            }
+        }
+
+        __device__ __forceinline__ void write(SharedStorage& shared) const {
+#pragma unroll
+            for (int i = 0; i < kOfThread; ++i) {
+                const uint32_t p = threadIdx.x + i * kThreads;
+                if (p < nprobe) {
+                    shared.codes[p] = codes[i];
+                }
+            }
+        }
+    };
+
     /// Of a key that the estimates of k vectors are not above.
-    __device__ __forceinline__ uint32_t
-    limitOf(uint32_t key, float bound) const {
+    __device__ __forceinline__ static uint32_t limitOf(
+            const IvfDirectParams& params,
+            uint32_t key,
+            float bound) {
         const float limit = __double2float_ru(ivf_code::limitOf<kMetric>(
                 double(keyValue(key)), bound, params.search.d));
         // No number: some list has no bound.
         return limit == limit ? min(orderedKey(limit), kEvery) : kEvery;
     }
 
-    __device__ __forceinline__ const float* estimates() const {
-        return params.search.distances +
-                int64_t(row) * (params.search.stride / kOfFour);
-    }
-
-    /// Groups of 32 columns that have all keys up to a limit, which k vectors
-    /// are not above; of more than there is room for some. The block is in step
-    /// then. What has no estimate sets no limit, and is within any.
+    /// Groups of 32 columns that have all estimates up to a limit, which k
+    /// vectors are not above; of more than there is room for some. The block is
+    /// in step then. What has no estimate sets no limit, and is within any.
     __device__ __forceinline__ uint32_t findGroups(
             uint32_t (&some)[kOfThread],
             uint32_t total,
@@ -117,19 +143,20 @@ struct IvfFloorsFinish {
                 }
             }
         };
-        const uint32_t lowest = orderedKey(-FLT_MAX);
+        const uint32_t lowest = lowestLimiting();
         const auto forEach = [&](auto take) { forEachFrom(lowest, take); };
         if (threadIdx.x == 0) {
             found.numGroups = 0;
             found.count = 0;
-            shared.numFours = 0;
             shared.numLimiting = 0;
         }
         __syncthreads();
         uint32_t limit = kEvery;
         if (total > k) {
-            limit = limitOf(
-                    typename Finish::Limit{found.narrow}.of(forEach, k), bound);
+            limit =
+                    limitOf(params,
+                            typename Finish::Limit{found.narrow}.of(forEach, k),
+                            bound);
         }
         const auto collect = [&] {
             forEachFrom(0, [&](uint64_t entry) {
@@ -159,189 +186,164 @@ struct IvfFloorsFinish {
         return limit;
     }
 
-    /// Of the groups that were found; of more than there is room for some. The
-    /// block is in step then.
-    __device__ __forceinline__ void findFours(uint32_t limit) const {
+    /// Of an estimate that is a number.
+    __device__ __forceinline__ static uint32_t lowestLimiting() {
+        return orderedKey(-FLT_MAX);
+    }
+
+    /// No more than the limit so far, of which some groups have all estimates:
+    /// of the estimates themselves, where the least of the groups say little,
+    /// as of fewer groups than k. What was collected is forgotten. Out of line,
+    /// so that it costs the others no registers.
+    __device__ static __noinline__ uint32_t closerLimit(
+            SharedStorage& shared,
+            const IvfDirectParams& params,
+            uint32_t row,
+            bool areAll,
+            uint32_t numGroups,
+            uint32_t limit,
+            float bound) {
+        const uint32_t k = uint32_t(params.search.k);
         auto& found = shared.finish;
-        constexpr uint32_t kFours = kListGroup / kOfFour; // of a group
-        const uint32_t count = found.numGroups * kFours;
-        for (uint32_t i = threadIdx.x; i < count; i += kThreads) {
-            const uint32_t four =
-                    found.groups[i / kFours] * kFours + i % kFours;
-            const float value = estimates()[four];
-            if (value >= -INFINITY && orderedKey(value) <= limit) {
-                const uint32_t to = atomicAdd(&shared.numFours, 1u);
-                if (to < kMostFours) {
-                    found.columns[to] = four;
-                }
+        const Finish finish{shared.finish, params, row};
+        const uint32_t lowest = lowestLimiting();
+        const auto forEach = [&](auto take) {
+            finish.forKeys(
+                    areAll,
+                    numGroups,
+                    limit,
+                    [&](uint32_t key, uint32_t column) {
+                        if (key >= lowest) {
+                            take(makeEntry(key, column));
+                        }
+                    });
+        };
+        __syncthreads(); // all have read the numbers
+        if (threadIdx.x == 0) {
+            found.count = 0;
+            shared.numLimiting = 0;
+        }
+        const uint32_t key =
+                entryKey(typename Finish::Narrow{found.narrow}.limit(
+                        forEach, k, k + k / 8 + 8));
+        uint32_t own = 0;
+        forEach([&](uint64_t entry) { own += entryKey(entry) <= key; });
+        atomicAdd(&shared.numLimiting, own);
+        __syncthreads();
+        return shared.numLimiting < k ? limit
+                                      : min(limit, limitOf(params, key, bound));
+    }
+
+    /// The canonical key of a vector of a probe, by eight lanes, in all of
+    /// them; by all lanes of the warp.
+    __device__ __forceinline__ uint32_t
+    keyOf(uint32_t probe, uint32_t vector) const {
+        return Keys{shared.keys, params.search}.of(
+                shared.finish.lists[probe], shared.codes[probe], vector);
+    }
+
+    /// Asks for the codes of the candidates from one on, of interleaved lists,
+    /// where those of 32 vectors are in the same lines.
+    __device__ __forceinline__ void prefetchFrom(uint32_t first) const {
+        constexpr uint32_t kLine = 128;
+        const auto& found = shared.finish;
+        const uint32_t bytes = uint32_t(params.search.d) * kListGroup;
+        for (uint32_t i = first + threadIdx.x / kWarpSize; i < found.count;
+             i += kThreads / kWarpSize) {
+            const uint8_t* codes = shared.codes[found.groups[i]] +
+                    int64_t(found.columns[i] / kListGroup) * bytes;
+            for (uint32_t at = threadIdx.x % kWarpSize * kLine; at < bytes;
+                 at += kWarpSize * kLine) {
+                prefetchToL2(codes + at);
             }
+        }
+    }
+
+    /// What was collected: keys in place of estimates, and ids.
+    __device__ __forceinline__ void score() const {
+        auto& found = shared.finish;
+        const Finish finish{shared.finish, params, row};
+        const uint32_t count = found.count;
+        const uint32_t own = threadIdx.x;
+        // In place of their groups probes, and of columns what they are of
+        // these; ids come while keys are made.
+        int64_t id = -1;
+        if (own < count) {
+            const uint32_t column = found.columns[own];
+            const uint32_t probe = finish.probeOf(column);
+            const uint32_t vector = column - found.first[probe];
+            found.groups[own] = probe;
+            found.columns[own] = vector;
+            id = listId(params.search.lists, found.lists[probe], vector);
+        }
+        __syncthreads();
+        // Product codes are few bytes, which the scan has just read.
+        if constexpr (kIsScalar<kCoding>) {
+            prefetchFrom(kAtOnce);
+        }
+        const uint32_t ofWarp =
+                threadIdx.x / kWarpSize * kWarpSize / kPairLanes;
+        for (uint32_t first = ofWarp; first < count; first += kAtOnce) {
+            const uint32_t i = first + threadIdx.x % kWarpSize / kPairLanes;
+            const uint32_t one = min(i, count - 1);
+            const uint32_t key = keyOf(found.groups[one], found.columns[one]);
+            if (i < count && threadIdx.x % kPairLanes == 0) {
+                found.keys[i] = key;
+            }
+        }
+        if (own < count) {
+            found.ids[own] = id;
         }
         __syncthreads();
     }
 
-    struct Scored {
-        uint32_t key;
-        int64_t id; // in the first lane, where it is wanted
-    };
-
-    /// A slot's sum of a vector of codes as the scans take them: rows of bytes,
-    /// of parts of a power of two; or interleaved. All codes come in one wait,
-    /// and with them centroids, and rows of the codebook in another.
-    __device__ __forceinline__ double slotOf(uint32_t list, uint32_t vector)
-            const {
-        constexpr bool kIsProduct = kCoding == ListCoding::Product;
-        constexpr int kAhead = 16;
-        constexpr int kStep = kAhead * kPairLanes;
-        const IvfParams& search = params.search;
-        const ListDecoding& decoding = search.lists.decoding;
-        const int lane = int(threadIdx.x % kPairLanes);
-        const int d = search.d;
-        const int logDims = kIsProduct ? 31 - __clz(d / decoding.numParts) : 0;
-        const auto* codes =
-                static_cast<const uint8_t*>(search.lists.vectors[list]);
-        codes += kIsProduct ? int64_t(vector) * decoding.numParts
-                            : int64_t(vector / kListGroup) * d * kListGroup +
-                        vector % kListGroup;
-        const float* centroid = decoding.centroids
-                ? decoding.centroids + int64_t(list) * d
-                : nullptr;
-        double sums[1] = {};
-#pragma unroll 1
-        for (int begin = lane; begin < d; begin += kStep) {
-            uint32_t some[kAhead];
-            float centers[kAhead];
-            float xs[kAhead];
-#pragma unroll
-            for (int i = 0; i < kAhead; ++i) {
-                const int c = begin + i * kPairLanes;
-                const int at = kIsProduct ? c >> logDims : c * int(kListGroup);
-                some[i] = c < d ? __ldg(codes + at) : 0;
-                centers[i] = c < d && centroid ? __ldg(centroid + c) : 0.0f;
-            }
-#pragma unroll
-            for (int i = 0; i < kAhead; ++i) {
-                const int c = begin + i * kPairLanes;
-                xs[i] = 0;
-                if (c < d) {
-                    if constexpr (kIsProduct) {
-                        const int row = (c >> logDims) * kIvfCodebookRows +
-                                int(some[i]);
-                        xs[i] =
-                                __ldg(decoding.codebook + (row << logDims) +
-                                      (c & ((1 << logDims) - 1)));
-                    } else {
-                        const float2 step = shared.steps[c];
-                        xs[i] = __fmaf_rn(float(some[i]), step.x, step.y);
-                    }
-                }
-            }
-            // Behind the last component all are zeros, which no sum notices;
-            // nor does it notice 0 for -0, where there is no centroid.
-#pragma unroll
-            for (int i = 0; i < kAhead; ++i) {
-                Terms::add(
-                        sums,
-                        double(__fadd_rn(xs[i], centers[i])),
-                        shared.query[begin + i * kPairLanes],
-                        search.power);
-            }
-        }
-        return sums[0];
-    }
-
-    /// The canonical key of a column, by eight lanes, in all of them; by all
-    /// lanes of the warp. What is not to be found has none. kWithId: its id,
-    /// which comes meanwhile.
-    template <bool kWithId>
-    __device__ __forceinline__ Scored keyOf(uint32_t column) const {
-        const IvfParams& search = params.search;
-        const uint32_t probe =
-                Finish{shared.finish, params, row}.probeOf(column);
-        Scored scored;
-        const uint32_t list = shared.finish.lists[probe];
-        const uint32_t vector = column - shared.finish.first[probe];
-        const uint32_t length = listLength(search.lists, list);
-        const uint32_t nearest = min(vector, length - 1);
-        if (kWithId && threadIdx.x % kPairLanes == 0) {
-            scored.id = listId(search.lists, list, nearest);
-        }
-        bool isThere =
-                vector < length && isSelected(search.lists, list, vector);
-        if (isThere && search.lists.idTest.kind != ListIdTest::Kind::None) {
-            isThere = passesIdTest(
-                    search.lists.idTest, listId(search.lists, list, vector));
-        }
-        double sums[1] = {slotOf(list, nearest)};
-        joinSlots<Terms>(sums);
-        scored.key = isThere
-                ? entryKey(distanceEntry<kMetric>(Terms::finish(sums), 0))
-                : kNanKey;
-        return scored;
-    }
-
-    /// What was found: keys and ids of what is within the limit.
-    __device__ __forceinline__ void score(uint32_t limit) const {
-        auto& found = shared.finish;
-        constexpr uint32_t kAtOnce = kThreads / kPairLanes;
-        const uint32_t count = shared.numFours * kOfFour;
-        for (uint32_t first = 0; first < count; first += kAtOnce) {
-            const uint32_t i = first + threadIdx.x / kPairLanes;
-            const bool isOne = i < count;
-            const Scored scored = keyOf<true>(
-                    found.columns[isOne ? i / kOfFour : 0] * kOfFour +
-                    (isOne ? i % kOfFour : 0));
-            if (isOne && threadIdx.x % kPairLanes == 0 &&
-                scored.key <= limit) { // NaN is not
-                const uint32_t to = atomicAdd(&found.count, 1u);
-                found.keys[to] = scored.key;
-                found.ids[to] = scored.id;
-            }
-        }
-        __syncthreads();
-    }
-
-    /// More than there is room for: keys of all within the limit, for a finish
-    /// of keys. Out of line, so that it costs the others no registers.
+    /// More than there is room for: keys in place of the estimates of all
+    /// within the limit, for a finish of keys. Out of line, so that it costs
+    /// the others no registers.
     __device__ static __noinline__ void scoreAll(
             SharedStorage& shared,
             const IvfDirectParams& params,
             uint32_t row,
             uint32_t total,
             uint32_t limit) {
+        constexpr uint32_t kTogether = kWarpSize / kPairLanes; // vectors
         const IvfFloorsFinish self{shared, params, row};
-        const IvfParams& search = params.search;
+        const Finish finish{shared.finish, params, row};
+        const int64_t stride = params.search.stride;
         const uint32_t lane = threadIdx.x % kWarpSize;
-        const float* estimates = self.estimates();
         for (uint32_t g = threadIdx.x / kWarpSize; g < total;
              g += kThreads / kWarpSize) {
-            uint32_t least = kNanKey;
-            for (uint32_t v = 0; v < kListGroup; v += kOfFour) {
-                const uint32_t column = g * kListGroup + v;
-                const float estimate = estimates[column / kOfFour];
-                uint32_t key = kNanKey;
-                if (estimate >= -INFINITY && orderedKey(estimate) <= limit) {
-                    key = self.template keyOf<false>(column + lane / kPairLanes)
-                                  .key;
+            uint32_t* keys =
+                    params.keys + row * stride + int64_t(g) * kListGroup;
+            // What is not to be found is above any limit.
+            const uint32_t wanted =
+                    __ballot_sync(kFullWarp, keys[lane] <= limit);
+            const uint32_t probe = finish.probeOf(g * kListGroup);
+            const uint32_t first = g * kListGroup - shared.finish.first[probe];
+            uint32_t key = kNanKey;
+            for (uint32_t v = 0; v < kListGroup; v += kTogether) {
+                const uint32_t some = wanted >> v & ((1u << kTogether) - 1);
+                if (some == 0) {
+                    continue; // in all lanes
                 }
-                if (lane % kPairLanes == 0) {
-                    params
-                            .keys[int64_t(row) * search.stride + column +
-                                  lane / kPairLanes] = key;
+                const uint32_t j = lane / kPairLanes;
+                const uint32_t one = some >> j & 1 ? j : __ffs(some) - 1;
+                const uint32_t found = self.keyOf(probe, first + v + one);
+                const uint32_t own = __shfl_sync(
+                        kFullWarp, found, lane % kTogether * kPairLanes);
+                if (lane / kTogether * kTogether == v && (wanted >> lane & 1)) {
+                    key = own;
                 }
-                least = min(least, key);
             }
-            least = __reduce_min_sync(kFullWarp, least);
+            keys[lane] = key;
+            const uint32_t least = __reduce_min_sync(kFullWarp, key);
             if (lane == 0) {
-                params.least[int64_t(row) * (search.stride / kListGroup) + g] =
-                        least;
+                params.least[row * (stride / kListGroup) + g] = least;
             }
         }
         __syncthreads();
     }
 };
-
-static_assert(kWarpSize / kPairLanes == kOfFour);
-static_assert(kThreads >= kMostFloorDims); // a step a thread
 
 /// A block a row.
 template <Metric kMetric, ListCoding kCoding>

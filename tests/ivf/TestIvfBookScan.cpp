@@ -140,7 +140,7 @@ TEST_F(IvfBookScan, SmallLists) {
 }
 
 TEST_F(IvfBookScan, NeighboursAndWhatThereIs) {
-    scansOf({64, 16}).neighbours({1, 31, 32, 33, 128});
+    scansOf({64, 16}).neighbours({1, 31, 32, 33, 128, 129});
 }
 
 TEST_F(IvfBookScan, LongListsOfManyBlocks) {
@@ -150,18 +150,20 @@ TEST_F(IvfBookScan, LongListsOfManyBlocks) {
         c.lengths = unevenLengths(40, 1500, c.seed);
         c.q = 16;
         c.nprobe = 12;
-        c.k = 32;
+        c.k = 100;
         expectAlone(c);
     }
 }
 
 TEST_F(IvfBookScan, SmallFilters) {
     scansOf({96, 24}).filters({ListLayout::Rows});
+    scansOf({192, 96}).filters({ListLayout::Rows});
 }
 
 TEST_F(IvfBookScan, ListsBeginAnywhereAndIdsAreOfEveryKind) {
     scansOf({128, 64}).places();
     scansOf({128, 32}).places();
+    scansOf({144, 72}).places();
 }
 
 } // namespace

@@ -1,4 +1,4 @@
-/// Direct searches of queries by themselves, by estimates of fours of vectors
+/// Direct searches of queries by themselves, by estimates in float32
 /// (kernels/ivf/IvfFloors.h).
 
 #include "kernels/ivf/IvfFloors.h"
@@ -18,8 +18,10 @@ KernelCase caseOf(int d, uint32_t seed) {
 
 void expectAlone(const KernelCase& c) {
     const KernelLists lists(c);
-    const IvfKnnProblem p = lists.plainProblem();
-    ASSERT_TRUE(hasIvfCodeFloors(p.lists, c.q, c.k)) << c;
+    IvfKnnProblem p = lists.plainProblem();
+    // More vectors than there are, so that it pays for any k.
+    p.mostVectors += (idx_t(1) << 21) / p.numQueries;
+    ASSERT_TRUE(hasIvfCodeFloors(p.lists, c.q, p.mostVectors, c.k)) << c;
     const IvfKnnPlan plan = planOf(p, false, false);
     ASSERT_TRUE(plan.direct) << c;
     lists.expectExact(lists.run(plan, p));
@@ -59,7 +61,7 @@ TEST_F(IvfFloors, HardValues) {
              ListFill::Huge,
              ListFill::Mixed,
              ListFill::NotFinite},
-            {1, 10, 32});
+            {1, 10, 32, 128});
 }
 
 TEST_F(IvfFloors, SmallLists) {
@@ -73,7 +75,7 @@ TEST_F(IvfFloors, SmallLists) {
 }
 
 TEST_F(IvfFloors, Queries) {
-    for (int q : {1, 2, 15, 33, 63}) {
+    for (int q : {1, 2, 15, 33, 63, 64, 128}) {
         for (int multiprocessors : {1, 132}) {
             KernelCase c = caseOf(64, uint32_t(q + multiprocessors));
             c.q = q;
@@ -99,7 +101,23 @@ TEST_F(IvfFloors, NeighboursAndWhatThereIs) {
         c.q = 4;
         expectAlone(c);
     };
-    scans.neighbours({1, 2, 15, 16, 31, 32});
+    scans.neighbours({1, 2, 15, 16, 31, 32, 33, 96, 97, 127, 128});
+}
+
+/// Groups of 32 columns that are fewer than k, as many, and more: of the first
+/// two all estimates set the limit.
+TEST_F(IvfFloors, FewGroupsAndManyNeighbours) {
+    for (int groups : {1, 3, 99, 100, 101, 130, 200}) {
+        for (Metric metric : {Metric::L2, Metric::InnerProduct}) {
+            KernelCase c = caseOf(32, uint32_t(groups));
+            c.metric = metric;
+            c.q = 4;
+            c.nprobe = 1;
+            c.k = 100;
+            c.lengths = {groups * 32, groups * 32 - 31};
+            expectAlone(c);
+        }
+    }
 }
 
 } // namespace

@@ -130,7 +130,7 @@ TEST(IvfStagedPlan, QueriesShareCodesWhereThatTookLess) {
         p.longestList = p.lists.numVectors / cell.numLists * 8 / 7;
         p.mostVectors = p.longestList * cell.nprobe;
         p.centroids = &centroids;
-        p.k = 100; // canonical distances of all
+        p.k = 129; // canonical distances of all, and a selection
         const IvfKnnPlan plan = planIvfKnn(p, size_t(448) << 20);
         const ::testing::Message text = ::testing::Message()
                 << int(cell.coding) << " d=" << cell.d << ", " << cell.nprobe
@@ -139,12 +139,52 @@ TEST(IvfStagedPlan, QueriesShareCodesWhereThatTookLess) {
         ASSERT_TRUE(plan.direct) << text;
         EXPECT_EQ(plan.direct->shared, cell.shared) << text;
         // By estimates in float32 queries by themselves took less.
-        p.k = 10;
-        if (hasIvfCodeFloors(p.lists, p.numQueries, p.k)) {
-            const IvfKnnPlan floors = planIvfKnn(p, size_t(448) << 20);
-            ASSERT_TRUE(floors.direct) << text;
-            EXPECT_FALSE(floors.direct->shared) << text;
+        for (int k : {10, 100}) {
+            p.k = k;
+            if (hasIvfCodeFloors(p.lists, p.numQueries, p.mostVectors, p.k)) {
+                const IvfKnnPlan floors = planIvfKnn(p, size_t(448) << 20);
+                ASSERT_TRUE(floors.direct) << text << " k=" << k;
+                EXPECT_FALSE(floors.direct->shared) << text << " k=" << k;
+            }
         }
+    }
+}
+
+TEST(IvfStagedPlan, ManyNeighboursGoByEstimatesWhereThatTookLess) {
+    // Queries by themselves (docs/design/ivf_few_queries_alone.md, "An estimate
+    // of every vector"), each way forced.
+    struct Cell {
+        int nprobe;
+        idx_t numQueries;
+        int k;
+        bool byFloors;
+    };
+    for (const Cell& cell :
+         {Cell{8, 1, 100, false},
+          Cell{8, 4, 100, false},
+          Cell{8, 16, 100, true},
+          Cell{32, 1, 10, true},
+          Cell{32, 1, 100, false},
+          Cell{32, 2, 100, true},
+          Cell{32, 4, 100, true},
+          Cell{32, 16, 128, true},
+          Cell{32, 16, 129, false},
+          Cell{32, 128, 10, true},
+          Cell{32, 129, 10, false},
+          Cell{128, 1, 100, true},
+          Cell{128, 3, 64, true}}) {
+        IvfKnnProblem p = someProblem();
+        p.lists.coding = ListCoding::Scalar8;
+        p.lists.layout = ListLayout::Interleaved;
+        EXPECT_EQ(
+                hasIvfCodeFloors(
+                        p.lists,
+                        cell.numQueries,
+                        idx_t(1130) * cell.nprobe,
+                        cell.k),
+                cell.byFloors)
+                << cell.nprobe << " lists, " << cell.numQueries
+                << " queries, k=" << cell.k;
     }
 }
 
@@ -157,7 +197,7 @@ TEST(IvfStagedPlan, FiltersCostQueriesThatShareMore) {
         p.lists.layout = ListLayout::Interleaved;
         p.numQueries = 4;
         p.nprobe = nprobe;
-        p.k = 100; // the same scan with a test and without
+        p.k = 129; // the same scan with a test and without
         p.mostVectors = 1170 * nprobe;
         if (hasTest) {
             p.lists.idTest.kind = ListIdTest::Kind::Range;

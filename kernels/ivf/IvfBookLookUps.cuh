@@ -1,0 +1,342 @@
+/// What scans of product codes in rows do with the table of a list
+/// (IvfBookTables.cuh, IvfHeldTables.cuh): look-ups, and the bound.
+#pragma once
+
+#include "kernels/ivf/IvfBookScan.cuh"
+#include "kernels/ivf/IvfFloorBound.h"
+#include "kernels/ivf/IvfFloors.h"
+#include "kernels/ivf/IvfKeptEstimates.cuh"
+
+namespace faiss_bits {
+
+/// Of a block. It asks for its codes when its lists are known, and a warp loads
+/// those of its next 32 vectors, whatever list they are of, while it looks up
+/// the ones before.
+template <Metric kMetric>
+struct IvfBookLookUps {
+    using Lists = IvfDirectListsBy<kIvfBookThreads>;
+    static constexpr int kThreads = kIvfBookThreads;
+    static constexpr int kWarps = kThreads / kWarpSize;
+    static constexpr int kRows = kIvfCodebookRows;
+    static constexpr int kOfRead = 16;   // codes
+    using Codes = uint32_t[kOfRead / 4]; // of a vector, as words
+
+    /// Of a warp: 32 columns of a probe.
+    struct Place {
+        uint32_t at; // of the row, in 32s
+        uint32_t probe;
+    };
+
+    const typename Lists::Tables& lists;
+    const IvfDirectParams& params;
+    uint32_t row;
+    uint32_t begin; // 32s of columns of the row: the block's part
+    uint32_t end;
+
+    /// With the block in step, which has found its lists: block blockIdx.x of
+    /// gridDim.x.
+    __device__ __forceinline__ IvfBookLookUps(
+            const typename Lists::Tables& ofLists,
+            const IvfDirectParams& ofSearch,
+            uint32_t ofRow)
+            : lists(ofLists), params(ofSearch), row(ofRow) {
+        const uint64_t total = lists.first[params.search.nprobe];
+        begin = uint32_t(total * blockIdx.x / gridDim.x);
+        end = uint32_t(total * (blockIdx.x + 1) / gridDim.x);
+    }
+
+    /// Of 32 columns, of this probe or one behind it.
+    __device__ __forceinline__ uint32_t
+    probeOf(uint32_t at, uint32_t probe) const {
+        while (at >= lists.first[probe + 1]) {
+            ++probe;
+        }
+        return probe;
+    }
+
+    /// The block's first place of a warp, whose first codes are on their way.
+    __device__ __forceinline__ Place
+    enterFirst(uint32_t probe, Codes& next) const {
+        Place place = {begin + threadIdx.x / kWarpSize, probe};
+        enter(place);
+        ask(place, next);
+        return place;
+    }
+
+    /// From behind a list to the warp's columns of the next one that has some.
+    __device__ __forceinline__ void enter(Place& place) const {
+        while (place.at >= lists.first[place.probe + 1] &&
+               lists.first[place.probe + 1] < end) {
+            ++place.probe;
+            place.at = lists.first[place.probe] + threadIdx.x / kWarpSize;
+        }
+    }
+
+    /// Asks for the block's codes, the first of which are of this probe.
+    __device__ __forceinline__ void prefetch(uint32_t probe) const {
+        constexpr uint32_t kLine = 128;
+        const auto parts = uint32_t(params.search.lists.decoding.numParts);
+        for (uint32_t at = begin; at < end; ++probe) {
+            const uint32_t last = min(end, lists.first[probe + 1]);
+            const uint32_t first = (at - lists.first[probe]) * kListGroup;
+            const uint32_t there =
+                    min(lists.lengths[probe] - first, (last - at) * kListGroup);
+            const auto* from =
+                    static_cast<const uint8_t*>(lists.vectors[probe]) +
+                    int64_t(first) * parts;
+            for (uint32_t byte = threadIdx.x * kLine; byte < there * parts;
+                 byte += kThreads * kLine) {
+                prefetchToL2(from + byte);
+            }
+            at = last;
+        }
+    }
+
+    /// This lane's codes of a place.
+    __device__ __forceinline__ const uint8_t* codesOf(
+            const Place& place) const {
+        const uint32_t group = place.at - lists.first[place.probe];
+        const uint32_t vector = group * kListGroup + threadIdx.x % kWarpSize;
+        return static_cast<const uint8_t*>(lists.vectors[place.probe]) +
+                int64_t(min(vector, lists.lengths[place.probe] - 1)) *
+                params.search.lists.decoding.numParts;
+    }
+
+    /// Whether all codes of a list's vectors are read as words.
+    __device__ __forceinline__ bool areTogether(uint32_t probe) const {
+        return params.search.lists.decoding.numParts % kOfRead == 0 &&
+                reinterpret_cast<uintptr_t>(lists.vectors[probe]) % kOfRead ==
+                0;
+    }
+
+    /// The first codes of a place, if there is one.
+    __device__ __forceinline__ void ask(const Place& place, Codes& next) const {
+        if (place.at < end) {
+            loadCodes(
+                    codesOf(place),
+                    params.search.lists.decoding.numParts,
+                    areTogether(place.probe),
+                    next);
+        }
+    }
+
+    /// A component of the centroid of a probe.
+    __device__ __forceinline__ float centerOf(uint32_t probe, int c) const {
+        const float* centroids = params.search.lists.decoding.centroids;
+        return centroids && c < params.search.d
+                ? __ldg(centroids +
+                        int64_t(lists.numbers[probe]) * params.search.d + c)
+                : 0.0f;
+    }
+
+    /// A component of what a list's table is of, or else its base.
+    __device__ __forceinline__ static float numberOf(
+            float query,
+            float center) {
+        return kMetric == Metric::L2 ? query - center : center;
+    }
+
+    /// What all keys of a list have beside the entries of its table.
+    __device__ __forceinline__ float baseOf(
+            const float* list,
+            const float* query) const {
+        return kMetric == Metric::L2 ? 0.0f : productOf(list, query);
+    }
+
+    /// What a row y of the codebook adds to estimates.
+    template <int kPartDims>
+    __device__ __forceinline__ static float entryOf(
+            const float (&s)[kPartDims],
+            const float (&y)[kPartDims]) {
+        float sum = 0;
+#pragma unroll
+        for (int i = 0; i < kPartDims; ++i) {
+            if constexpr (kMetric == Metric::L2) {
+                const float t = s[i] - y[i];
+                sum = __fmaf_rn(t, t, sum);
+            } else {
+                sum = __fmaf_rn(s[i], y[i], sum);
+            }
+        }
+        return sum;
+    }
+
+    template <int kPartDims>
+    __device__ __forceinline__ static float squareOf(
+            const float (&y)[kPartDims]) {
+        float square = 0;
+#pragma unroll
+        for (int i = 0; i < kPartDims; ++i) {
+            square = __fmaf_rn(y[i], y[i], square);
+        }
+        return square;
+    }
+
+    /// By all lanes, each of which has one of a part's rows, or more: the
+    /// greatest square of them all. None is negative; what is no number is
+    /// greater than all.
+    __device__ __forceinline__ static void keepSquare(
+            uint32_t& greatest,
+            float square) {
+        const uint32_t most = __reduce_max_sync(
+                kFullWarp, __float_as_uint(square) & 0x7fffffff);
+        if (threadIdx.x % kWarpSize == 0) {
+            atomicMax(&greatest, most);
+        }
+    }
+
+    /// Components of a part.
+    template <int kPartDims>
+    __device__ __forceinline__ static void load(
+            const float* from,
+            float (&xs)[kPartDims]) {
+        if constexpr (kPartDims == 2) {
+            const float2 two = *reinterpret_cast<const float2*>(from);
+            xs[0] = two.x;
+            xs[1] = two.y;
+        } else {
+#pragma unroll
+            for (int i = 0; i < kPartDims; i += 4) {
+                const float4 four = *reinterpret_cast<const float4*>(from + i);
+                xs[i] = four.x;
+                xs[i + 1] = four.y;
+                xs[i + 2] = four.z;
+                xs[i + 3] = four.w;
+            }
+        }
+    }
+
+    /// Over components, in all lanes.
+    __device__ __forceinline__ float productOf(const float* x, const float* y)
+            const {
+        float sum = 0;
+        for (int c = int(threadIdx.x % kWarpSize); c < params.search.d;
+             c += kWarpSize) {
+            sum = __fmaf_rn(x[c], y[c], sum);
+        }
+        return sumOfLanes(sum);
+    }
+
+    __device__ __forceinline__ static float sumOfLanes(float value) {
+#pragma unroll
+        for (int lanes = kWarpSize / 2; lanes >= 1; lanes /= 2) {
+            value += __shfl_xor_sync(kFullWarp, value, lanes);
+        }
+        return value;
+    }
+
+    /// By a warp, of the greatest squares of each part; longest: square of a
+    /// norm.
+    __device__ __forceinline__ void keepBound(
+            const float* query,
+            float longest,
+            const uint32_t* ofParts) const {
+        const int d = params.search.d;
+        float squares = 0;
+        for (int part = int(threadIdx.x % kWarpSize);
+             part < params.search.lists.decoding.numParts;
+             part += kWarpSize) {
+            squares += __uint_as_float(ofParts[part]);
+        }
+        const float bound = ivf_code::boundOfTables<kMetric>(
+                productOf(query, query), longest, sumOfLanes(squares), d);
+        if (threadIdx.x % kWarpSize == 0) {
+            atomicMax(&params.bounds[2 * row], __float_as_uint(bound));
+        }
+    }
+
+    /// 32 columns, a lane each, whose first codes are there; goes to the next
+    /// ones, whose first codes are on their way then.
+    __device__ __forceinline__ void runGroup(
+            Place& place,
+            const float* table,
+            float base,
+            Codes& next) const {
+        const IvfParams& search = params.search;
+        const uint32_t lane = threadIdx.x % kWarpSize;
+        const Place now = place;
+        place.at += kWarps;
+        enter(place);
+        const uint32_t group = now.at - lists.first[now.probe];
+        const uint32_t length = lists.lengths[now.probe];
+        const uint32_t selected = IvfGroupWords::ofWarp(
+                search.lists, lists.numbers[now.probe], group, length);
+        if (selected == 0) {
+            ask(place, next);
+            keepIvfEstimate<kMetric>(params, row, now.at, 0, false);
+            return;
+        }
+        const int parts = search.lists.decoding.numParts;
+        const uint8_t* from = codesOf(now);
+        const bool together = areTogether(now.probe);
+        float sums[4] = {};
+        for (int part = 0; part < parts; part += kOfRead) {
+            Codes words;
+#pragma unroll
+            for (int w = 0; w < kOfRead / 4; ++w) {
+                words[w] = next[w];
+            }
+            const int left = parts - part - kOfRead;
+            if (left > 0) {
+                loadCodes(from + part + kOfRead, left, together, next);
+            } else {
+                ask(place, next);
+            }
+            add(words, table + part * kRows, parts - part, sums);
+        }
+        keepIvfEstimate<kMetric>(
+                params,
+                row,
+                now.at,
+                ivf_code::keyOf<kMetric>(
+                        (sums[0] + sums[1]) + (sums[2] + sums[3]), base),
+                group * kListGroup + lane < length && (selected >> lane & 1));
+    }
+
+   private:
+    /// Sixteen codes, `left` of which are there.
+    __device__ __forceinline__ static void loadCodes(
+            const uint8_t* from,
+            int left,
+            bool together,
+            Codes& words) {
+        if (together) {
+            loadCodeWords<kOfRead>(from, words);
+            return;
+        }
+#pragma unroll
+        for (int w = 0; w < kOfRead / 4; ++w) {
+            words[w] = 0;
+#pragma unroll
+            for (int b = 0; b < 4; ++b) {
+                if (4 * w + b < left) {
+                    words[w] |= uint32_t(from[4 * w + b]) << 8 * b;
+                }
+            }
+        }
+    }
+
+    /// Entries of some codes, `left` of which are there, to four sums.
+    __device__ __forceinline__ static void add(
+            const Codes& words,
+            const float* from,
+            int left,
+            float (&sums)[4]) {
+        const auto addAll = [&](auto isThere) {
+#pragma unroll
+            for (int i = 0; i < kOfRead; ++i) {
+                if (isThere(i)) {
+                    const uint32_t code = words[i / 4] >> i % 4 * 8 & 0xff;
+                    sums[i % 4] += from[i * kRows + code];
+                }
+            }
+        };
+        if (left >= kOfRead) {
+            addAll([](int) { return true; });
+        } else {
+            addAll([&](int i) { return i < left; });
+        }
+    }
+};
+
+} // namespace faiss_bits
