@@ -1,3 +1,4 @@
+// FAISS 1.7.3 uses its types without it, which GCC 13 refuses.
 #include <cstdint>
 
 #include <faiss/gpu/GpuIndexIVFPQ.h>
