@@ -9,9 +9,7 @@
 
 namespace faiss_bits {
 
-/// Of a block. It asks for its codes when its lists are known, and a warp loads
-/// those of its next 32 vectors, whatever list they are of, while it looks up
-/// the ones before.
+/// Of a block. It asks for its codes when its lists are known.
 template <Metric kMetric>
 struct IvfBookLookUps {
     using Lists = IvfDirectListsBy<kIvfBookThreads>;
@@ -54,13 +52,21 @@ struct IvfBookLookUps {
         return probe;
     }
 
-    /// The block's first place of a warp, whose first codes are on their way.
-    __device__ __forceinline__ Place
-    enterFirst(uint32_t probe, Codes& next) const {
+    __device__ __forceinline__ int numParts() const {
+        return params.search.lists.decoding.numParts;
+    }
+
+    /// The block's first place of a warp.
+    __device__ __forceinline__ Place firstOf(uint32_t probe) const {
         Place place = {begin + threadIdx.x / kWarpSize, probe};
         enter(place);
-        ask(place, next);
         return place;
+    }
+
+    /// To the warp's next place.
+    __device__ __forceinline__ void advance(Place& place) const {
+        place.at += kWarps;
+        enter(place);
     }
 
     /// From behind a list to the warp's columns of the next one that has some.
@@ -120,6 +126,46 @@ struct IvfBookLookUps {
         }
     }
 
+    /// Codes in registers, the next ones of which are on their way.
+    struct HeldCodes {
+        const IvfBookLookUps& lookUps;
+        Codes next;
+
+        __device__ __forceinline__
+        HeldCodes(const IvfBookLookUps& ofLists, const Place& first)
+                : lookUps(ofLists) {
+            lookUps.ask(first, next);
+        }
+
+        /// The codes of this lane's vector of a place, from a part on; of fewer
+        /// parts more, which mean nothing. after: the warp's next place.
+        __device__ __forceinline__ void take(
+                const Place& now,
+                int part,
+                const Place& after,
+                Codes& words) {
+#pragma unroll
+            for (int w = 0; w < kOfRead / 4; ++w) {
+                words[w] = next[w];
+            }
+            const int left = lookUps.numParts() - part - kOfRead;
+            if (left > 0) {
+                loadCodes(
+                        lookUps.codesOf(now) + part + kOfRead,
+                        left,
+                        lookUps.areTogether(now.probe),
+                        next);
+            } else {
+                lookUps.ask(after, next);
+            }
+        }
+
+        /// All codes of a place.
+        __device__ __forceinline__ void skip(const Place& after) {
+            lookUps.ask(after, next);
+        }
+    };
+
     /// A component of the centroid of a probe.
     __device__ __forceinline__ float centerOf(uint32_t probe, int c) const {
         const float* centroids = params.search.lists.decoding.centroids;
@@ -161,25 +207,25 @@ struct IvfBookLookUps {
         return sum;
     }
 
+    /// The square of a row, as bits in the order of squares: none is negative,
+    /// and what is no number is greater than all.
     template <int kPartDims>
-    __device__ __forceinline__ static float squareOf(
+    __device__ __forceinline__ static uint32_t squareBitsOf(
             const float (&y)[kPartDims]) {
         float square = 0;
 #pragma unroll
         for (int i = 0; i < kPartDims; ++i) {
             square = __fmaf_rn(y[i], y[i], square);
         }
-        return square;
+        return __float_as_uint(square) & 0x7fffffff;
     }
 
     /// By all lanes, each of which has one of a part's rows, or more: the
-    /// greatest square of them all. None is negative; what is no number is
-    /// greater than all.
+    /// greatest square of them all.
     __device__ __forceinline__ static void keepSquare(
             uint32_t& greatest,
-            float square) {
-        const uint32_t most = __reduce_max_sync(
-                kFullWarp, __float_as_uint(square) & 0x7fffffff);
+            uint32_t squareBits) {
+        const uint32_t most = __reduce_max_sync(kFullWarp, squareBits);
         if (threadIdx.x % kWarpSize == 0) {
             atomicMax(&greatest, most);
         }
@@ -245,45 +291,33 @@ struct IvfBookLookUps {
         }
     }
 
-    /// 32 columns, a lane each, whose first codes are there; goes to the next
-    /// ones, whose first codes are on their way then.
+    /// 32 columns, a lane each; goes to the next ones. OfPlace: HeldCodes, or
+    /// as these.
+    template <class OfPlace>
     __device__ __forceinline__ void runGroup(
             Place& place,
             const float* table,
             float base,
-            Codes& next) const {
-        const IvfParams& search = params.search;
-        const uint32_t lane = threadIdx.x % kWarpSize;
+            OfPlace& codes) const {
         const Place now = place;
-        place.at += kWarps;
-        enter(place);
+        advance(place);
         const uint32_t group = now.at - lists.first[now.probe];
         const uint32_t length = lists.lengths[now.probe];
         const uint32_t selected = IvfGroupWords::ofWarp(
-                search.lists, lists.numbers[now.probe], group, length);
+                params.search.lists, lists.numbers[now.probe], group, length);
         if (selected == 0) {
-            ask(place, next);
+            codes.skip(place);
             keepIvfEstimate<kMetric>(params, row, now.at, 0, false);
             return;
         }
-        const int parts = search.lists.decoding.numParts;
-        const uint8_t* from = codesOf(now);
-        const bool together = areTogether(now.probe);
+        const int parts = numParts();
         float sums[4] = {};
         for (int part = 0; part < parts; part += kOfRead) {
             Codes words;
-#pragma unroll
-            for (int w = 0; w < kOfRead / 4; ++w) {
-                words[w] = next[w];
-            }
-            const int left = parts - part - kOfRead;
-            if (left > 0) {
-                loadCodes(from + part + kOfRead, left, together, next);
-            } else {
-                ask(place, next);
-            }
+            codes.take(now, part, place, words);
             add(words, table + part * kRows, parts - part, sums);
         }
+        const uint32_t lane = threadIdx.x % kWarpSize;
         keepIvfEstimate<kMetric>(
                 params,
                 row,
@@ -293,7 +327,6 @@ struct IvfBookLookUps {
                 group * kListGroup + lane < length && (selected >> lane & 1));
     }
 
-   private:
     /// Sixteen codes, `left` of which are there.
     __device__ __forceinline__ static void loadCodes(
             const uint8_t* from,
@@ -316,6 +349,7 @@ struct IvfBookLookUps {
         }
     }
 
+   private:
     /// Entries of some codes, `left` of which are there, to four sums.
     __device__ __forceinline__ static void add(
             const Codes& words,

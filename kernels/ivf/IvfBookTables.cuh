@@ -58,8 +58,8 @@ struct IvfBookTables {
         uint32_t probe = lookUps.probeOf(lookUps.begin, 0);
         float center = lookUps.centerOf(probe, c);
         lookUps.prefetch(probe);
-        typename LookUps::Codes next;
-        auto place = lookUps.enterFirst(probe, next);
+        auto place = lookUps.firstOf(probe);
+        typename LookUps::HeldCodes codes(lookUps, place);
         float longest = 0; // norm of a list's numbers, in the last warp
         for (uint32_t at = lookUps.begin; at < end;) {
             const uint32_t last = min(end, lists.first[probe + 1]);
@@ -84,7 +84,7 @@ struct IvfBookTables {
             }
             __syncthreads();
             while (place.at < last) {
-                lookUps.runGroup(place, table, base, next);
+                lookUps.runGroup(place, table, base, codes);
             }
             at = last;
         }
@@ -110,7 +110,8 @@ struct IvfBookTables {
             LookUps::load(from + part * kPartDims, s);
             table[part * kRows + code] = LookUps::entryOf(s, y);
             if constexpr (kFirst) {
-                LookUps::keepSquare(shared.squares[part], LookUps::squareOf(y));
+                LookUps::keepSquare(
+                        shared.squares[part], LookUps::squareBitsOf(y));
             }
         }
     }

@@ -97,13 +97,22 @@ constexpr size_t ivfBookTableBytes(int d, int parts, uint32_t nprobe) {
             kIvfBookTableListBytes;
 }
 
+/// Of a scan whose codes come through shared memory (IvfCodeRing.cuh): of a
+/// vector in a step, of the steps that are on their way or taken, and of a
+/// block's step.
+constexpr int kIvfCodeBytes = 16;
+constexpr int kIvfCodeStages = 4;
+constexpr int kIvfCodeStageBytes = kIvfBookThreads * kIvfCodeBytes;
+
 /// Of up to so many dimensions the codebook is in registers, and the tables of
-/// two lists in shared memory (IvfHeldTables.cuh).
+/// two lists in shared memory (IvfHeldTables.cuh); partDims: of a part.
 constexpr int kMostHeldDims = 128;
 constexpr size_t kIvfHeldListBytes = 4 * 4 * kMostHeldDims;
-constexpr size_t ivfHeldTableBytes(int parts, uint32_t nprobe) {
-    return 2 * size_t(parts) * kIvfCodebookRows * sizeof(float) +
-            kIvfHeldListBytes + kIvfBookListBytes +
+constexpr size_t ivfHeldTableBytes(int partDims, uint32_t nprobe) {
+    return 2 * size_t(kMostHeldDims / partDims) * kIvfCodebookRows *
+            sizeof(float) +
+            size_t(kIvfCodeStages) * kIvfCodeStageBytes + kIvfHeldListBytes +
+            kIvfBookListBytes +
             nprobe * (sizeof(void*) + 3 * sizeof(uint32_t)) + sizeof(uint32_t);
 }
 
@@ -142,7 +151,7 @@ inline bool hasIvfBookTables(
     }
     const int parts = lists.decoding.numParts;
     const size_t bytes = lists.d <= kMostHeldDims
-            ? ivfHeldTableBytes(parts, uint32_t(nprobe))
+            ? ivfHeldTableBytes(lists.d / parts, uint32_t(nprobe))
             : ivfBookTableBytes(lists.d, parts, uint32_t(nprobe));
     return bytes + kIvfBoundedReserved <= device.blockSharedBytes;
 }

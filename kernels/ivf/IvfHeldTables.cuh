@@ -5,8 +5,7 @@
 /// While half of the warps make the table of the next list, the other half look
 /// up the codes of this one; then the other way round. So a list costs one
 /// barrier, and what takes arithmetic goes beside what takes shared memory.
-///
-/// All 128 registers are taken, and four bytes spilled (nvcc 13.0, sm_90).
+/// There are no registers left for codes: they come through shared memory.
 ///
 /// Bound by: look-ups in shared memory, 3.5 cycles for those of 32 lanes, so
 /// that a vector of 32 parts takes a multiprocessor 3.5 and of 64 seven; and a
@@ -15,6 +14,7 @@
 #pragma once
 
 #include "kernels/ivf/IvfBookLookUps.cuh"
+#include "kernels/ivf/IvfCodeRing.cuh"
 
 namespace faiss_bits {
 
@@ -23,6 +23,7 @@ template <Metric kMetric, int kPartDims>
 struct IvfHeldTables {
     using LookUps = IvfBookLookUps<kMetric>;
     using Lists = typename LookUps::Lists;
+    using Ring = IvfCodeRing<LookUps>;
     static constexpr int kThreads = kIvfBookThreads;
     static constexpr int kRows = kIvfCodebookRows;
     /// Rows of a thread, side by side, of some parts.
@@ -30,6 +31,8 @@ struct IvfHeldTables {
     static constexpr int kOfPart = kRows / kOfThread;    // threads
     static constexpr int kTogether = kThreads / kOfPart; // parts
     static constexpr int kParts = kMostHeldDims / kPartDims / kTogether;
+    /// Of a list: with parts behind the last, which are zeros.
+    static constexpr int kTableSize = kMostHeldDims / kPartDims * kRows;
     static_assert(kThreads >= kMostHeldDims && kOfPart % kWarpSize == 0);
     static constexpr uint32_t kNone = ~0u;
 
@@ -41,18 +44,22 @@ struct IvfHeldTables {
     };
 
     SharedStorage& shared;
-    float* tables; // [2, parts, kRows], in shared memory
+    float* tables;  // [2, kTableSize], in shared memory
+    uint8_t* codes; // of a ring, in shared memory
     const IvfDirectParams& params;
     float rows[kParts][kOfThread][kPartDims];
 
-    /// Reads the codebook and the query; the block is in step behind the next
-    /// barrier.
+    /// Asks for the codebook, and reads the query.
     __device__ __forceinline__ void begin(uint32_t row) {
         const float* book = params.search.lists.decoding.codebook;
 #pragma unroll
         for (int i = 0; i < kParts; ++i) {
 #pragma unroll
             for (int j = 0; j < kOfThread; ++j) {
+#pragma unroll
+                for (int k = 0; k < kPartDims; ++k) {
+                    rows[i][j][k] = 0;
+                }
                 if (part(i) < numParts()) {
                     LookUps::load(
                             book + (part(i) * kRows + code() + j) * kPartDims,
@@ -63,22 +70,9 @@ struct IvfHeldTables {
         const int c = int(threadIdx.x);
         if (c < kMostHeldDims) {
             shared.squares[c] = 0;
-        }
-        if (c < params.search.d) {
+            const int d = params.search.d;
             shared.query[c] =
-                    params.search.queries[int64_t(row) * params.search.d + c];
-        }
-        __syncthreads();
-#pragma unroll
-        for (int i = 0; i < kParts; ++i) {
-            if (part(i) < numParts()) { // in all lanes
-#pragma unroll
-                for (int j = 0; j < kOfThread; ++j) {
-                    LookUps::keepSquare(
-                            shared.squares[part(i)],
-                            LookUps::squareOf(rows[i][j]));
-                }
-            }
+                    c < d ? params.search.queries[int64_t(row) * d + c] : 0.0f;
         }
     }
 
@@ -92,14 +86,13 @@ struct IvfHeldTables {
             return;
         }
         const int c = int(threadIdx.x);
-        const bool hasNumber = c < params.search.d;
+        const bool hasNumber = c < kMostHeldDims;
         uint32_t probe = lookUps.probeOf(lookUps.begin, 0);
         uint32_t next = after(lookUps, probe);
         float center = lookUps.centerOf(probe, c);
         float centerOfNext = next != kNone ? lookUps.centerOf(next, c) : 0.0f;
-        lookUps.prefetch(probe);
-        typename LookUps::Codes codes;
-        auto place = lookUps.enterFirst(probe, codes);
+        auto place = lookUps.firstOf(probe);
+        Ring ring(lookUps, codes, probe);
         if (hasNumber) {
             const float x = shared.query[c];
             shared.lists[0][c] = LookUps::numberOf(x, center);
@@ -123,7 +116,7 @@ struct IvfHeldTables {
             for (uint32_t half = 0; half < 2; ++half) {
                 if (half == mine) {
                     while (place.at < last) {
-                        lookUps.runGroup(place, tableOf(turn), base, codes);
+                        lookUps.runGroup(place, tableOf(turn), base, ring);
                     }
                 } else if (next != kNone) {
                     if constexpr (kMetric == Metric::L2) {
@@ -132,6 +125,8 @@ struct IvfHeldTables {
                     baseOfNext = lookUps.baseOf(
                             shared.lists[turn ^ 1], shared.query);
                     longest = fmaxf(longest, longestOf(lookUps, turn ^ 1));
+                } else { // of the last list, once
+                    keepSquares();
                 }
             }
             if (next == kNone) {
@@ -146,12 +141,27 @@ struct IvfHeldTables {
             base = baseOfNext;
             __syncthreads();
         }
+        waitForAllCopies();
+        __syncthreads();
         if (isLastWarp()) {
             lookUps.keepBound(shared.query, longest, shared.squares);
         }
     }
 
    private:
+    /// For the bound.
+    __device__ __forceinline__ void keepSquares() const {
+#pragma unroll
+        for (int i = 0; i < kParts; ++i) {
+            uint32_t greatest = 0;
+#pragma unroll
+            for (int j = 0; j < kOfThread; ++j) {
+                greatest = max(greatest, LookUps::squareBitsOf(rows[i][j]));
+            }
+            LookUps::keepSquare(shared.squares[part(i)], greatest);
+        }
+    }
+
     /// The block's next list that has columns.
     __device__ __forceinline__ static uint32_t after(
             const LookUps& lookUps,
@@ -178,8 +188,7 @@ struct IvfHeldTables {
 
     /// Of inner products all lists have one.
     __device__ __forceinline__ float* tableOf(int turn) const {
-        return kMetric == Metric::L2 ? tables + turn * numParts() * kRows
-                                     : tables;
+        return kMetric == Metric::L2 ? tables + turn * kTableSize : tables;
     }
 
     __device__ __forceinline__ void makeTable(int turn) const {
@@ -188,13 +197,11 @@ struct IvfHeldTables {
         float* to = tableOf(turn);
 #pragma unroll
         for (int i = 0; i < kParts; ++i) {
-            if (part(i) < numParts()) {
-                float s[kPartDims];
-                LookUps::load(from + part(i) * kPartDims, s);
-                *reinterpret_cast<float2*>(to + part(i) * kRows + code()) = {
-                        LookUps::entryOf(s, rows[i][0]),
-                        LookUps::entryOf(s, rows[i][1])};
-            }
+            float s[kPartDims];
+            LookUps::load(from + part(i) * kPartDims, s);
+            *reinterpret_cast<float2*>(to + part(i) * kRows + code()) = {
+                    LookUps::entryOf(s, rows[i][0]),
+                    LookUps::entryOf(s, rows[i][1])};
         }
     }
 
@@ -216,8 +223,9 @@ __global__ __launch_bounds__(kIvfBookThreads, 1) void ivfHeldTablesKernel(
     extern __shared__ __align__(16) uint8_t ivfHeldTablesMemory[];
     const IvfParams& search = params.search;
     auto* tables = reinterpret_cast<float*>(ivfHeldTablesMemory);
+    auto* codes = reinterpret_cast<uint8_t*>(tables + 2 * Scan::kTableSize);
     auto& shared = *reinterpret_cast<typename Scan::SharedStorage*>(
-            tables + 2 * (search.d / kPartDims) * kIvfCodebookRows);
+            codes + kIvfCodeStages * kIvfCodeStageBytes);
     auto& storage =
             *reinterpret_cast<typename Lists::SharedStorage*>(&shared + 1);
     const typename Lists::Tables lists(&storage + 1, search.nprobe);
@@ -227,7 +235,7 @@ __global__ __launch_bounds__(kIvfBookThreads, 1) void ivfHeldTablesKernel(
         waitForPrevious();
     }
     allowNext();
-    Scan scan{shared, tables, params, {}};
+    Scan scan{shared, tables, codes, params, {}};
     if (params.centroids) {
         Lists::prefetch(
                 search.lists,

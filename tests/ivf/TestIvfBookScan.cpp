@@ -157,6 +157,7 @@ TEST_F(IvfBookScan, LongListsOfManyBlocks) {
 
 TEST_F(IvfBookScan, SmallFilters) {
     scansOf({96, 24}).filters({ListLayout::Rows});
+    scansOf({128, 32}).filters({ListLayout::Rows});
     scansOf({192, 96}).filters({ListLayout::Rows});
 }
 
