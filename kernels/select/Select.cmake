@@ -141,6 +141,15 @@ foreach(numbers 1 2 4)
     "few_of_packs_${numbers}" ${signatures})
 endforeach()
 
+# The same of rows that a block holds: keys of a thread (FewOfBlockPlan.cpp).
+set(signatures "")
+foreach(items 32 48 64)
+  list(APPEND signatures
+    "launchFewOfBlock<${items}>(const ShortRowsParams&, cudaStream_t)")
+endforeach()
+add_instance("kernels/select/short_rows/FewOfBlockLaunch.cuh" "few_of_block"
+  ${signatures})
+
 # Lists of entries to results, by one block a row; T of the keys.
 foreach(type float __half __nv_bfloat16)
   add_instance("kernels/survivors/FinishLaunch.cuh" "finish_${type}"
@@ -182,6 +191,7 @@ add_library(bits_select OBJECT
   select/SelectCost.cpp
   select/SelectDispatch.cpp
   select/bits/BitsPlan.cpp
+  select/short_rows/FewOfBlockPlan.cpp
   select/short_rows/FewOfLanesPlan.cpp
   select/short_rows/FewOfPacksPlan.cpp
   select/short_rows/ShortRowsSelect.cpp

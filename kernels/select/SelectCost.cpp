@@ -5,6 +5,7 @@
 
 #include "kernels/select/bits/BitsPlan.h"
 #include "kernels/select/large_k/RowSortLaunch.h"
+#include "kernels/select/short_rows/FewOfBlockPlan.h"
 #include "kernels/select/short_rows/FewOfLanesPlan.h"
 #include "kernels/select/short_rows/FewOfPacksPlan.h"
 #include "kernels/select/short_rows/ShortRowsPolicy.h"
@@ -179,6 +180,12 @@ double fewOfPacks(FewOfPacksShape shape, const Shape& s) {
     return 7 + std::max(1.04 * s.read, s.rows * row / s.arithmetic);
 }
 
+/// The same of rows that a block holds (issue slots by profile, H100).
+double fewOfBlock(int items, const Shape& s) {
+    const double row = 1.1e-3 + 38e-6 * items + 20e-6 * s.k;
+    return 8.5 + std::max(1.04 * s.read, s.rows * row / s.arithmetic);
+}
+
 /// Keys in registers: loads, a bisection, a sort of what is left.
 double shortRows(const SelectProblem& p, const Shape& s) {
     const FewOfPacksShape packs = fewOfPacksShape(p);
@@ -190,6 +197,10 @@ double shortRows(const SelectProblem& p, const Shape& s) {
     }
     if (hasLeastKernel(p)) {
         return leastOfRows(p, s);
+    }
+    const int block = fewOfBlockItems(p);
+    if (block > 0) {
+        return fewOfBlock(block, s);
     }
     const FewOfLanesShape lanes = fewOfLanesShape(p);
     if (lanes.items > 0) {

@@ -11,8 +11,10 @@
 namespace faiss_bits::test {
 namespace {
 
-/// A block that is not full.
-constexpr int64_t kRows = 37;
+/// A block that is not full; of longer rows so few that no block has each.
+constexpr int64_t rowsOf(int64_t cols) {
+    return cols > 2048 ? 15 : 37;
+}
 
 class FewOfLanes : public GpuTest {
    protected:
@@ -69,7 +71,7 @@ const int64_t kNarrowCols[] = {1025, 1100, 2017, 2048, 2049, 4100, 6500, 8192};
 TEST_F(FewOfLanes, EveryValueAndLength) {
     for (Values values : kAllValues) {
         for (int64_t cols : kCols) {
-            SelectCase c = of(kRows, cols);
+            SelectCase c = of(rowsOf(cols), cols);
             c.values = values;
             expectFew(c);
             c.largest = true;
@@ -86,7 +88,7 @@ TEST_F(FewOfLanes, EveryValueOfKeysOf16Bits) {
     for (DataType type : {DataType::Float16, DataType::BFloat16}) {
         for (Values values : kAllValues) {
             for (int64_t cols : kNarrowCols) {
-                SelectCase c = of(kRows, cols);
+                SelectCase c = of(rowsOf(cols), cols);
                 c.keyType = type;
                 c.values = values;
                 c.largest = cols % 2 == 1;
@@ -107,7 +109,7 @@ TEST_F(FewOfLanes, EveryAddress) {
                 continue;
             }
             for (size_t shift : {0, 1, 2, 3, 7, 15, 16, 30, 31}) {
-                SelectCase c = of(kRows, cols);
+                SelectCase c = of(rowsOf(cols), cols);
                 c.keyType = type;
                 c.shift = shift;
                 c.padding = int64_t(shift % 3);
@@ -146,7 +148,7 @@ TEST_F(FewOfLanes, Layouts) {
             const std::vector<int> ks = type == DataType::Float32
                     ? std::vector<int>{9, 17, 32}
                     : std::vector<int>{9, 16};
-            SelectCase plain = of(50, cols);
+            SelectCase plain = of(rowsOf(cols), cols);
             plain.keyType = type;
             forEachLayout(
                     plain, [&](const SelectCase& c) { expectFew(c, ks); });
@@ -191,7 +193,7 @@ TEST_F(FewOfLanes, TakesRowsWithoutBias) {
 class FewOfPeriods : public FewOfLanes {
    protected:
     static void expectPeriods(int64_t cols, int k, int period, int levels) {
-        SelectCase c = of(kRows, cols);
+        SelectCase c = of(rowsOf(cols), cols);
         ASSERT_GT(shapeOf(c, k).items, 0) << cols << " k=" << k;
         std::mt19937 random(7);
         std::vector<float> keys(c.rows * cols);
@@ -217,7 +219,7 @@ class FewOfPeriods : public FewOfLanes {
 
 TEST_F(FewOfPeriods, OfLanesAndTurns) {
     for (int64_t cols : {600, 1200, 2500, 4000}) {
-        for (int k : ksOf(of(kRows, cols))) {
+        for (int k : ksOf(of(rowsOf(cols), cols))) {
             for (int period :
                  {2, 8, 16, 31, 32, 33, 37, 64, 123, 128, 133, 256, 1024}) {
                 for (int levels : {2, 1 << 20}) {

@@ -4,7 +4,8 @@
 
 #include <gtest/gtest.h>
 
-#include "kernels/select/short_rows/LaneListsLaunch.h"
+#include "kernels/select/short_rows/FewOfPacksPlan.h"
+#include "kernels/select/short_rows/ShortRowsPolicy.h"
 
 namespace faiss_bits::test {
 namespace {
@@ -36,15 +37,8 @@ TEST(LaneListsShapes, AreThoseOfTheKernels) {
     expectLines(
             false,
             shapeOf,
-            kMostLaneListsCols,
-            {{32, 8, 4},
-             {64, 8, 8},
-             {96, 8, 12},
-             {128, 8, 16},
-             {192, 16, 12},
-             {256, 16, 16},
-             {384, 32, 12},
-             {512, 32, 16}});
+            kMostManyLaneListsCols,
+            {{32, 8, 4}, {64, 8, 8}, {96, 8, 12}});
     expectLines(
             true,
             shapeOf,
@@ -93,6 +87,37 @@ TEST(LaneListsShapes, AreThoseOfTheKernels) {
              {512, 32, 16},
              {768, 32, 24},
              {1200, 32, 32}});
+}
+
+/// Longer rows of floats have other kernels where they are many.
+TEST(LaneListsShapes, LeaveManyLongRowsToPacks) {
+    SelectProblem p;
+    p.rows = 100000;
+    for (p.cols = 17; p.cols <= idx_t(kMostLaneListsCols); ++p.cols) {
+        for (p.k = 2; p.k <= kMostLaneListsK; ++p.k) {
+            ASSERT_TRUE(hasLaneLists(p) || fewOfPacksShape(p).packs > 0)
+                    << p.cols << " k=" << p.k;
+        }
+    }
+}
+
+/// Of 16-bit keys in rows of one chunk: as many entries as are faster.
+TEST(ShortRowsPolicies, NarrowRowsHaveRoom) {
+    SelectProblem p;
+    p.rows = 100000;
+    p.cols = 602;
+    const auto sorted = [&](int k, DataType type) {
+        p.k = k;
+        p.keyType = type;
+        return shortRowsPolicy(p)->sorted;
+    };
+    for (DataType type : {DataType::Float16, DataType::BFloat16}) {
+        EXPECT_EQ(sorted(40, type), 2);
+        EXPECT_EQ(sorted(41, type), 4);
+        EXPECT_EQ(sorted(48, type), 4);
+    }
+    EXPECT_EQ(sorted(48, DataType::Float32), 2);
+    EXPECT_EQ(sorted(49, DataType::Float32), 4);
 }
 
 } // namespace

@@ -7,6 +7,7 @@
 #include <iterator>
 
 #include "kernels/common/Error.h"
+#include "kernels/select/short_rows/FewOfBlockPlan.h"
 #include "kernels/select/short_rows/ShortRowsPolicy.h"
 
 namespace faiss_bits {
@@ -70,7 +71,8 @@ FewOfLanesLaunch launchOf(FewOfLanesShape shape) {
 } // namespace
 
 FewOfLanesShape fewOfLanesShape(const SelectProblem& p) {
-    if (p.hasColBias() || p.k < 2 || p.cols < kLeastCols || hasLaneLists(p)) {
+    if (p.hasColBias() || p.k < 2 || p.cols < kLeastCols || hasLaneLists(p) ||
+        fewOfBlockItems(p) > 0) {
         return {};
     }
     const bool isOneTurn = turnsOf(p.cols, std::end(kItems)[-1]) == 1;

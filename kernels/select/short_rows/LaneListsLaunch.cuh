@@ -39,17 +39,8 @@ void launchLists(const ShortRowsParams& params, cudaStream_t stream) {
 }
 
 /// Those that have kernels.
-constexpr LaneListsShape kLaneListsShapes[] = {
-        {8, 4},
-        {8, 8},
-        {8, 12},
-        {8, 16},
-        {16, 12},
-        {16, 16},
-        {32, 4},
-        {32, 8},
-        {32, 12},
-        {32, 16}};
+constexpr LaneListsShape kLaneListsShapes[] =
+        {{8, 4}, {8, 8}, {8, 12}, {32, 4}, {32, 8}, {32, 12}, {32, 16}};
 
 /// The same of keys of 16 bits.
 constexpr LaneListsShape kNarrowListsShapes[] = {
@@ -101,9 +92,9 @@ constexpr bool haveShapesKernels(uint32_t mostCols, const ShapeOf& shapeOf) {
 
 template <bool kIsFew>
 constexpr bool haveShapesKernels() {
-    return haveShapesKernels<float>(kMostLaneListsCols, [](uint32_t cols) {
-        return laneListsShape(cols, kIsFew);
-    });
+    return haveShapesKernels<float>(
+            kIsFew ? kMostLaneListsCols : kMostManyLaneListsCols,
+            [](uint32_t cols) { return laneListsShape(cols, kIsFew); });
 }
 
 template <uint64_t kRowsOfSm>

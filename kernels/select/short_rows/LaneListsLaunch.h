@@ -9,6 +9,8 @@ namespace faiss_bits {
 /// H100).
 constexpr int kMostLaneListsK = 8;
 constexpr uint32_t kMostLaneListsCols = 512;
+/// Of many rows; longer ones are FewOfPacks.cuh's.
+constexpr uint32_t kMostManyLaneListsCols = 96;
 constexpr uint32_t kMostWholeCols = 16;
 
 /// The same of keys of 16 bits (NarrowLists.cuh); see hasNarrowLists.
@@ -23,13 +25,12 @@ struct LaneListsShape {
     int items;
 };
 
-/// For 1 < cols <= kMostLaneListsCols; isFew: rows are so few that each may
-/// have a warp. Kernels have every fourth number of items, up to 16.
+/// For 1 < cols <= kMostLaneListsCols, or kMostManyLaneListsCols; isFew: rows
+/// are so few that each may have a warp. Kernels have every fourth number of
+/// items.
 constexpr LaneListsShape laneListsShape(uint32_t cols, bool isFew) {
     constexpr int kStep = 4;
-    const int lanes = cols > 256 || (isFew && cols > 32) ? 32
-            : cols > 128                                 ? 16
-                                                         : 8;
+    const int lanes = isFew && cols > 32 ? 32 : 8;
     return {lanes, (int(cols) + kStep * lanes - 1) / (kStep * lanes) * kStep};
 }
 

@@ -5,6 +5,10 @@
 
 namespace faiss_bits {
 
+/// Of 16-bit keys in 513 to 1,024 columns, 32 lanes with two entries each
+/// (measured, H100).
+constexpr int kMostNarrowKOfTwo = 40;
+
 /// A line of Policies.inc: a kernel, and what it takes.
 struct ShortRowsPolicy {
     int lanes = 0;
@@ -15,8 +19,10 @@ struct ShortRowsPolicy {
 
     bool takes(const SelectProblem& p) const {
         const bool sortsAll = sorted == items;
-        return p.cols <= mostCols && p.k <= mostK &&
-                (sortsAll || p.k <= p.cols);
+        // NarrowRow is faster with twice as much room as it takes.
+        const bool isNarrow = sizeOf(p.keyType) == 2 && mostCols == 1024;
+        const int most = isNarrow && sorted == 2 ? kMostNarrowKOfTwo : mostK;
+        return p.cols <= mostCols && p.k <= most && (sortsAll || p.k <= p.cols);
     }
 };
 
@@ -52,9 +58,12 @@ inline bool hasLaneLists(const SelectProblem& p) {
         (p.k > 2 && p.cols <= kMostWholeCols)) {
         return false;
     }
-    return sizeOf(p.keyType) == 2
-            ? hasNarrowLists(p.cols, p.k)
-            : p.k <= kMostLaneListsK && p.cols <= kMostLaneListsCols;
+    if (sizeOf(p.keyType) == 2) {
+        return hasNarrowLists(p.cols, p.k);
+    }
+    return p.k <= kMostLaneListsK &&
+            p.cols <=
+            (areFewShortRows(p) ? kMostLaneListsCols : kMostManyLaneListsCols);
 }
 
 /// Of hasLaneLists.

@@ -9,6 +9,7 @@
 #include "kernels/common/Error.h"
 #include "kernels/select/SelectChecks.h"
 #include "kernels/select/SelectImplementation.h"
+#include "kernels/select/short_rows/FewOfBlockPlan.h"
 #include "kernels/select/short_rows/FewOfLanesPlan.h"
 #include "kernels/select/short_rows/FewOfPacksPlan.h"
 #include "kernels/select/short_rows/LaneListsLaunch.h"
@@ -149,9 +150,11 @@ void runChunks(
     const ListsLaunch lists = !least && packs.packs == 0 && hasLaneLists(p)
             ? listsLaunchOf(p)
             : nullptr;
+    const int block = fewOfBlockItems(p);
     const FewOfLanesShape few = fewOfLanesShape(p);
     const Launch launch = least || lists ? nullptr
             : packs.packs > 0            ? fewOfPacksLaunch(packs)
+            : block > 0                  ? fewOfBlockLaunch(block)
             : few.items > 0              ? fewOfLanesLaunch(p.keyType, few)
                                          : launchOf(p, policy);
     ShortRowsParams params;
@@ -175,6 +178,7 @@ struct ShortRowsFamily {
     struct Plan {
         ShortRowsPolicy policy;
         FewOfPacksShape packs;
+        int block = 0;
         FewOfLanesShape lanes;
         bool isLeast = false;
         bool hasLists = false;
@@ -189,6 +193,11 @@ struct ShortRowsFamily {
             }
             if (hasLists) {
                 return "lists of lanes";
+            }
+            if (block > 0) {
+                return std::to_string(kFewOfBlockThreads) +
+                        " threads a row, limits from the least key of each, " +
+                        std::to_string(block) + " keys of a thread";
             }
             if (lanes.items > 0) {
                 return "a warp a row, limits from " +
@@ -210,6 +219,7 @@ struct ShortRowsFamily {
         plan.isLeast = hasLeastKernel(p);
         plan.hasLists = hasLaneLists(p);
         plan.packs = fewOfPacksShape(p);
+        plan.block = fewOfBlockItems(p);
         plan.lanes = fewOfLanesShape(p);
         return plan;
     }

@@ -1,0 +1,392 @@
+/// A few of the best of each row of some thousand columns: a block holds the
+/// row in registers.
+///
+/// Each thread finds the least of its keys. What k of these are not above, k
+/// keys are not above, and in random order hardly more are: a warp sorts them,
+/// and the k-th is the limit. Columns of what is within it go to shared memory;
+/// their keys are read again, from L1, and ranks are counted.
+///
+/// Bound by: the read, and where a multiprocessor holds few blocks by the chain
+/// of one row (docs/design/selection_blocks.md).
+#pragma once
+
+#include "kernels/device/Entry.cuh"
+#include "kernels/select/short_rows/FewOfBlockFull.cuh"
+#include "kernels/select/short_rows/GroupSort.cuh"
+#include "kernels/survivors/WriteResult.cuh"
+
+namespace faiss_bits {
+
+/// A row of floats without bias. kItems: keys of a thread.
+template <int kItems>
+class FewOfBlock {
+    static constexpr int kThreads = kFewOfBlockThreads;
+    using Shared = FewOfBlockShared;
+    using Full = FewOfBlockFull;
+    using Bits = FewOfBlockBits<kItems>;
+    static constexpr uint32_t kRoom = Shared::kRoom;
+    static constexpr int kWarps = kThreads / kWarpSize;
+    /// So many numbers that equal the limit say that many keys do.
+    static constexpr int kManyTies = 8;
+    static constexpr int kGroup = 8; // items that are loaded as one
+    static constexpr uintptr_t kLine = kWarpSize * sizeof(float);
+    static_assert(kItems % kGroup == 0);
+
+   public:
+    __device__ __forceinline__
+    FewOfBlock(const SelectParams& params, uint32_t row, Shared& shared)
+            : params_(params), row_(row), shared_(shared) {
+        const uintptr_t first =
+                reinterpret_cast<uintptr_t>(Full::keysOf(params, row));
+        lines_ = first / kLine * kLine;
+        skew_ = uint32_t(first - lines_) / uint32_t(sizeof(float));
+        end_ = skew_ + params.cols;
+    }
+
+    __device__ __forceinline__ void run() {
+        load();
+        if (threadIdx.x == 0) {
+            shared_.count = 0;
+            shared_.rankSum = 0;
+        }
+        findLeast();
+        // kNanKey where the numbers do not say.
+        const uint32_t limit = kthOf(keyOf(least_));
+        uint32_t count = kRoom + 1;
+        if (shared_.numTied < kManyTies) {
+            keep(within(keyValue(limit)));
+            __syncthreads();
+            count = shared_.count;
+        }
+        if (count > kRoom) {
+            __syncthreads();
+            if (threadIdx.x == 0) {
+                shared_.count = 0;
+            }
+            keep(withinTied(limit, tiedBound(limit)));
+            __syncthreads();
+            count = shared_.count;
+        }
+        // Fewer than k: NaN is among the best.
+        if (count > kRoom || count < uint32_t(params_.k)) {
+            Full::selectByEntries(shared_, params_, row_);
+        } else if (count <= kThreads) {
+            finish<1>(count);
+        } else {
+            finish<kFewOfBlockRoom>(count);
+        }
+    }
+
+   private:
+    __device__ __forceinline__ static uint32_t lane() {
+        return threadIdx.x % kWarpSize;
+    }
+    __device__ __forceinline__ static uint32_t warp() {
+        return threadIdx.x / kWarpSize;
+    }
+
+    /// Lines of 32 keys belong to warps in turn. Lanes turn from item to item,
+    /// so that keys of a period of a power of two do not meet in one lane. By
+    /// exclusive or, as that is the same for addresses.
+    __device__ __forceinline__ static uint32_t placeOf(int i) {
+        return (i * kWarps + warp()) * kWarpSize + (lane() ^ (i % kWarpSize));
+    }
+    __device__ __forceinline__ uint32_t columnOf(int i) const {
+        return placeOf(i) - skew_;
+    }
+
+    /// As orderedKey, of a number or of the one NaN that fminf has.
+    __device__ __forceinline__ static uint32_t keyOf(float value) {
+        const int32_t bits = __float_as_int(__fadd_rn(value, 0.0f));
+        return uint32_t(bits) ^ (uint32_t(bits >> 31) | 0x80000000u);
+    }
+
+    __device__ __forceinline__ float sign() const {
+        return __uint_as_float(0x3F800000u ^ params_.signMask);
+    }
+
+    /// Before and behind the row there is NaN, which is within no limit.
+    __device__ __forceinline__ void load() {
+        const uintptr_t from = lines_ + warp() * kLine + lane() * sizeof(float);
+        const int left = int(end_) - int(warp() * kWarpSize);
+        const auto at = [&](int i) {
+            const uintptr_t address = from ^ (i % kWarpSize * sizeof(float));
+            return __ldg(
+                    reinterpret_cast<const float*>(address) +
+                    i * kWarps * kWarpSize);
+        };
+#pragma unroll
+        for (int first = 0; first < kItems; first += kGroup) {
+            const int last = first + kGroup - 1;
+            if (first > 0 && left >= (last * kWarps + 1) * kWarpSize) {
+#pragma unroll
+                for (int i = first; i <= last; ++i) {
+                    values_[i] = at(i);
+                }
+            } else {
+#pragma unroll
+                for (int i = first; i <= last; ++i) {
+                    const int place = i * kWarps * kWarpSize +
+                            int(lane() ^ (i % kWarpSize));
+                    values_[i] = __uint_as_float(0x7FC00000u);
+                    if (place < left &&
+                        (i > 0 || warp() > 0 || uint32_t(place) >= skew_)) {
+                        values_[i] = at(i);
+                    }
+                }
+            }
+        }
+        const float times = sign();
+#pragma unroll
+        for (int i = 0; i < kItems; ++i) {
+            values_[i] *= times;
+        }
+    }
+
+    /// The k-th of the numbers, in every thread, and how many equal it. Begins
+    /// and ends with the block in step.
+    __device__ __forceinline__ uint32_t kthOf(uint32_t mine) {
+        shared_.numbers[threadIdx.x] = mine;
+        __syncthreads();
+        if (warp() == 0) {
+            sortNumbers();
+        }
+        __syncthreads();
+        return shared_.limit;
+    }
+
+    __device__ __forceinline__ void sortNumbers() {
+        constexpr int kEach = kThreads / kWarpSize;
+        uint32_t numbers[kEach];
+#pragma unroll
+        for (int i = 0; i < kEach; ++i) {
+            numbers[i] = shared_.numbers[i * kWarpSize + lane()];
+        }
+        GroupSort<kWarpSize, kEach>::sort(numbers);
+        const uint32_t place = uint32_t(params_.k) - 1;
+        // Bit by bit, as an index would put the numbers into memory.
+        uint32_t chosen[kEach];
+#pragma unroll
+        for (int i = 0; i < kEach; ++i) {
+            chosen[i] = numbers[i];
+        }
+#pragma unroll
+        for (int step = 1; step < kEach; step *= 2) {
+#pragma unroll
+            for (int i = 0; i < kEach; i += 2 * step) {
+                chosen[i] = (place & step) != 0 ? chosen[i + step] : chosen[i];
+            }
+        }
+        const uint32_t kth = __shfl_sync(kFullWarp, chosen[0], place / kEach);
+        uint32_t numTied = 0;
+#pragma unroll
+        for (int i = 0; i < kEach; ++i) {
+            numTied += numbers[i] == kth ? 1 : 0;
+        }
+        numTied = __reduce_add_sync(kFullWarp, numTied);
+        if (lane() == 0) {
+            shared_.limit = kth;
+            shared_.numTied = numTied;
+        }
+    }
+
+    __device__ __forceinline__ void findLeast() {
+        // Two chains.
+        const float nan = __uint_as_float(0x7FFFFFFFu);
+        float least[2] = {nan, nan};
+#pragma unroll
+        for (int i = 0; i < kItems; ++i) {
+            least[i / 2 % 2] = fminf(least[i / 2 % 2], values_[i]);
+        }
+        least_ = fminf(least[0], least[1]);
+    }
+
+    /// Where the limit is the k-th key and many are equal: what is below it,
+    /// and what is equal and lies before the bound, are k keys or more, and
+    /// hardly more. Of each number that equals the limit its first column
+    /// counts.
+    __device__ __forceinline__ uint32_t tiedBound(uint32_t limit) {
+        const float most = keyValue(limit);
+        int first = kItems;
+#pragma unroll
+        for (int i = kItems - 1; i >= 0; --i) {
+            first = values_[i] == most ? i : first;
+        }
+        return kthOf(
+                least_ < most            ? 0
+                        : first < kItems ? columnOf(first) + 1
+                                         : ~0u);
+    }
+
+    /// A sum of floats is issued in half the time of one of integers: bits of
+    /// 16 keys are summed in the mantissa of 2^23.
+    template <class Is>
+    __device__ __forceinline__ static Bits bitsOf(const Is& is) {
+        Bits bits;
+#pragma unroll
+        for (int from = 0; from < kItems; from += 16) {
+            float sum = 0x1p23f;
+#pragma unroll
+            for (int i = from; i < min(from + 16, kItems); ++i) {
+                sum = __fmaf_rn(
+                        is(i) ? 1.0f : 0.0f, float(1 << (i - from)), sum);
+            }
+            bits.words[from / 32] |= (__float_as_uint(sum) & 0xFFFFu)
+                    << from % 32;
+        }
+        return bits;
+    }
+
+    __device__ __forceinline__ Bits within(float most) const {
+        return bitsOf([&](int i) { return values_[i] <= most; });
+    }
+
+    /// What is below the limit, and of what equals it what lies before a
+    /// column.
+    __device__ __forceinline__ Bits
+    withinTied(uint32_t limit, uint32_t bound) const {
+        const float most = keyValue(limit);
+        // Zero is one value: the float below it is not -0.
+        const float less = keyValue(limit == kZeroKey ? limit - 2 : limit - 1);
+        // Items before `last` lie before the bound, in all lanes of the warp;
+        // and those behind it behind it.
+        const uint32_t line = (bound - 1 + skew_) / kWarpSize;
+        const int last = int(line + kWarps - warp()) / kWarps - 1;
+        const bool isBefore = columnOf(last) < bound;
+        return bitsOf([&](int i) {
+            return values_[i] <=
+                    (i < last || (i == last && isBefore) ? most : less);
+        });
+    }
+
+    __device__ __forceinline__ void keep(const Bits& bits) {
+        const uint32_t mine = bits.count();
+        if (mine == 0) {
+            return;
+        }
+        uint32_t slot = atomicAdd(&shared_.count, mine);
+#pragma unroll
+        for (int w = 0; w < (kItems + 31) / 32; ++w) {
+            uint32_t word = bits.words[w];
+            for (; word != 0 && slot < kRoom; ++slot) {
+                const int i = w * 32 + __ffs(word) - 1;
+                word &= word - 1;
+                shared_.columns[slot] = columnOf(i);
+            }
+        }
+    }
+
+    /// Ranks of the survivors, at most kEach of a thread, and the results.
+    template <int kEach>
+    __device__ __forceinline__ void finish(uint32_t count) {
+        const float* from = Full::keysOf(params_, row_);
+        uint32_t columns[kEach] = {};
+        float mine[kEach];
+#pragma unroll
+        for (int e = 0; e < kEach; ++e) {
+            const uint32_t place = e * kThreads + threadIdx.x;
+            mine[e] = __uint_as_float(0x7FC00000u);
+            if (place < count) {
+                columns[e] = shared_.columns[place];
+                mine[e] = __ldg(from + columns[e]);
+            }
+        }
+        const float times = sign();
+#pragma unroll
+        for (int e = 0; e < kEach; ++e) {
+            const uint32_t place = e * kThreads + threadIdx.x;
+            mine[e] *= times;
+            shared_.keys[place] = mine[e];
+        }
+        __syncthreads();
+        float ranks[kEach] = {};
+        const bool isIdle = warp() * kWarpSize >= count;
+        if (!isIdle) {
+#pragma unroll 4
+            for (uint32_t i = 0; i < count; i += 4) {
+                const float4 some =
+                        *reinterpret_cast<const float4*>(shared_.keys + i);
+#pragma unroll
+                for (int e = 0; e < kEach; ++e) {
+                    ranks[e] += some.x < mine[e] ? 1.0f : 0.0f;
+                    ranks[e] += some.y < mine[e] ? 1.0f : 0.0f;
+                    ranks[e] += some.z < mine[e] ? 1.0f : 0.0f;
+                    ranks[e] += some.w < mine[e] ? 1.0f : 0.0f;
+                }
+            }
+            uint32_t sum = 0;
+#pragma unroll
+            for (int e = 0; e < kEach; ++e) {
+                sum += uint32_t(ranks[e]);
+            }
+            sum = __reduce_add_sync(kFullWarp, sum);
+            if (lane() == 0) {
+                atomicAdd(&shared_.rankSum, sum);
+            }
+        }
+        __syncthreads();
+        if (isIdle) {
+            return;
+        }
+        // Pairs of different keys count once: all of them, unless some tie.
+        if (shared_.rankSum != count * (count - 1) / 2) {
+#pragma unroll 2
+            for (uint32_t i = 0; i < count; i += 4) {
+                const float4 key =
+                        *reinterpret_cast<const float4*>(shared_.keys + i);
+                const uint4 at =
+                        *reinterpret_cast<const uint4*>(shared_.columns + i);
+#pragma unroll
+                for (int e = 0; e < kEach; ++e) {
+                    const auto add = [&](float one, uint32_t column) {
+                        const bool isFirst =
+                                (one == mine[e]) & (column < columns[e]);
+                        ranks[e] += isFirst ? 1.0f : 0.0f;
+                    };
+                    add(key.x, at.x);
+                    add(key.y, at.y);
+                    add(key.z, at.z);
+                    add(key.w, at.w);
+                }
+            }
+        }
+#pragma unroll
+        for (int e = 0; e < kEach; ++e) {
+            const int rank = int(ranks[e]);
+            if (e * kThreads + threadIdx.x < count && rank < params_.k) {
+                writeResult<float>(
+                        params_,
+                        row_,
+                        rank,
+                        makeEntry(keyOf(mine[e]), columns[e]));
+            }
+        }
+    }
+
+    const SelectParams& params_;
+    const uint32_t row_;
+    Shared& shared_;
+    // The row's columns are the places from skew_ to end_ of lines of 32 keys.
+    uintptr_t lines_;
+    uint32_t skew_;
+    uint32_t end_;
+    float least_;          // of its keys
+    float values_[kItems]; // in the order of "smallest first"
+};
+
+/// Blocks of a multiprocessor that there are registers for.
+template <int kItems>
+constexpr int kFewOfBlockBlocks = kItems <= 32 ? 8
+        : kItems <= 48                         ? 6
+                                               : 5;
+
+/// A block a row.
+template <int kItems>
+__global__ void __launch_bounds__(kFewOfBlockThreads, kFewOfBlockBlocks<kItems>)
+        fewOfBlockKernel(const __grid_constant__ ShortRowsParams params) {
+    using Row = FewOfBlock<kItems>;
+    __shared__ FewOfBlockShared shared;
+    Row(params.select, params.select.firstRow + blockIdx.x, shared).run();
+}
+
+} // namespace faiss_bits

@@ -1,0 +1,77 @@
+/// Which kernel of FewOfBlock.cuh has a row, and that it holds it.
+
+#include <gtest/gtest.h>
+
+#include "kernels/common/Error.h"
+#include "kernels/select/short_rows/FewOfBlockPlan.h"
+#include "kernels/select/short_rows/FewOfLanesPlan.h"
+
+namespace faiss_bits::test {
+namespace {
+
+SelectProblem problemOf(idx_t cols, int k) {
+    SelectProblem p;
+    p.rows = 100000;
+    p.cols = cols;
+    p.k = k;
+    return p;
+}
+
+TEST(FewOfBlockShapes, HoldRows) {
+    for (idx_t cols = 2; cols <= 16384; ++cols) {
+        for (int k : {1, 2, 31, 40, 41, 64, 65}) {
+            const SelectProblem p = problemOf(cols, k);
+            const int items = fewOfBlockItems(p);
+            const bool isTaken = cols >= (k <= 40 ? 3042 : 2049) &&
+                    cols <= 8161 && k >= 2 && k <= 64;
+            ASSERT_EQ(items > 0, isTaken) << cols << " k=" << k;
+            if (!isTaken) {
+                continue;
+            }
+            // A row may begin at any of the 32 keys of a line.
+            EXPECT_LE(31 + cols, kFewOfBlockThreads * items) << cols;
+            EXPECT_LE(2 * k, kFewOfBlockThreads) << cols << " k=" << k;
+            EXPECT_NO_THROW(fewOfBlockLaunch(items)) << cols;
+            EXPECT_EQ(fewOfLanesShape(p).items, 0) << cols << " k=" << k;
+        }
+    }
+}
+
+TEST(FewOfBlockShapes, HaveAsFewKeysAsThereAre) {
+    const auto items = [](idx_t cols) {
+        return fewOfBlockItems(problemOf(cols, 41));
+    };
+    EXPECT_EQ(items(2049), 32);
+    EXPECT_EQ(items(4065), 32);
+    EXPECT_EQ(items(4066), 48);
+    EXPECT_EQ(items(6113), 48);
+    EXPECT_EQ(items(6114), 64);
+    EXPECT_EQ(items(8161), 64);
+    EXPECT_EQ(items(8162), 0);
+}
+
+TEST(FewOfBlockShapes, AreOfManyRowsOfFloats) {
+    const auto takes = [](const SelectProblem& p) {
+        return fewOfBlockItems(p) > 0;
+    };
+    SelectProblem p = problemOf(5000, 4);
+    EXPECT_TRUE(takes(p));
+    p.keyType = DataType::Float16;
+    EXPECT_FALSE(takes(p));
+    p = problemOf(5000, 4);
+    p.colBiasGiven = true;
+    EXPECT_FALSE(takes(p));
+    p = problemOf(5000, 4);
+    p.rows = 16 * p.device.multiprocessors;
+    EXPECT_FALSE(takes(p));
+    p.rows += 1;
+    EXPECT_TRUE(takes(p));
+}
+
+TEST(FewOfBlockShapes, HaveNoOtherKernels) {
+    EXPECT_THROW(fewOfBlockLaunch(0), Error);
+    EXPECT_THROW(fewOfBlockLaunch(40), Error);
+}
+
+} // namespace
+} // namespace faiss_bits::test
