@@ -267,6 +267,23 @@ TEST_F(DigitPairsKnn, Small) {
     }
 }
 
+/// More vectors than products of float64 take, where they are expected to take
+/// less time than limits from a sample.
+TEST_F(DigitPairsKnn, LargeKOfMoreVectors) {
+    const auto isByDigits =
+            [](int64_t n, int64_t q, int d, int k, Metric metric) {
+                const auto plan =
+                        planOf(caseOf(Direct::WhereItPays, metric, n, q, d, k))
+                                .allPairs;
+                return plan && plan->byDigits;
+            };
+    EXPECT_TRUE(isByDigits(52094, 85, 260, 2047, Metric::Cosine));
+    EXPECT_TRUE(isByDigits(40721, 1558, 588, 1500, Metric::InnerProduct));
+    EXPECT_TRUE(isByDigits(16385, 4096, 1025, 1024, Metric::L2));
+    EXPECT_FALSE(isByDigits(43045, 420, 160, 600, Metric::L2));
+    EXPECT_FALSE(isByDigits(30183, 103, 290, 600, Metric::L2));
+}
+
 /// Where the images of digits have no room, products are of float64.
 TEST_F(DigitPairsKnn, LittleScratch) {
     const FlatKnnProblem p = shapeOf(of(16384, 2048, 2048, 100));

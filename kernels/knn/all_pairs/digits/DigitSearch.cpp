@@ -128,20 +128,24 @@ bool digitsMayPay(const FlatKnnProblem& p) {
     return takesDigits(p) && p.d >= kLeastDims;
 }
 
+// Fitted to 135 searches (docs/design/flat_digits.md).
+
+constexpr double kImage = 1.04e-5; // of a component
+
 double digitVectorsMicroseconds(const FlatKnnProblem& p) {
-    return 6 + 0.02 * p.d + 2.7e-6 * double(p.numVectors) * double(p.d);
+    return 4 + 0.01 * p.d + kImage * double(p.numVectors) * double(p.d);
 }
 
 double digitPairsMicroseconds(const FlatKnnProblem& p, idx_t rows) {
     const double tiles = std::ceil(double(rows) / kDigitQueries) *
             std::ceil(double(p.numVectors) / kDigitVectors);
     const double turns = std::ceil(tiles / p.device.multiprocessors);
-    const double slabs =
-            std::ceil(double(p.d) / DigitImageLayout::kSlabComponents);
+    const double steps = std::ceil(double(p.d) / kDigitStep);
     const bool isL2 = p.metric == Metric::L2;
     const int products = digitsOf(p) == 5 ? (isL2 ? 15 : 19) : (isL2 ? 13 : 15);
-    const double image = 2.7e-6 * double(rows) * double(p.d);
-    return 13 + 0.03 * p.d + image + turns * (3 + 0.1 * products * slabs);
+    const double image = kImage * double(rows) * double(p.d);
+    return 13.6 + 0.01 * p.d + image +
+            turns * (5.2 + 0.0395 * products * steps);
 }
 
 void DigitScratch::take(
