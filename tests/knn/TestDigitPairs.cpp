@@ -8,6 +8,12 @@
 namespace faiss_bits::test {
 namespace {
 
+/// Each has bounds of its own.
+const std::vector<Metric> kMetrics = {
+        Metric::L2,
+        Metric::InnerProduct,
+        Metric::Cosine};
+
 class DigitPairsKnn : public FlatKnnCertified {
    protected:
     void SetUp() override {
@@ -17,8 +23,13 @@ class DigitPairsKnn : public FlatKnnCertified {
         }
     }
 
-    static CertifiedCase of(int64_t n, int64_t q, int d, int k) {
-        return caseOf(Direct::Digits, Metric::L2, n, q, d, k);
+    static CertifiedCase of(
+            int64_t n,
+            int64_t q,
+            int d,
+            int k,
+            Metric metric = Metric::L2) {
+        return caseOf(Direct::Digits, metric, n, q, d, k);
     }
 
     void expectByDigits(const CertifiedCase& c, Hard kind) {
@@ -44,11 +55,13 @@ class DigitPairsKnn : public FlatKnnCertified {
 TEST_F(DigitPairsKnn, HardData) {
     std::vector<Hard> kinds = kHard;
     kinds.push_back(Hard::Ends);
-    for (Hard kind : kinds) {
-        for (int d : {1, 7, 64, 65, 130}) {
-            expectByDigits(of(1005, 90, d, 10), kind);
-            if (HasFailure()) {
-                return;
+    for (Metric metric : kMetrics) {
+        for (Hard kind : kinds) {
+            for (int d : {1, 7, 64, 65, 130}) {
+                expectByDigits(of(1005, 90, d, 10, metric), kind);
+                if (HasFailure()) {
+                    return;
+                }
             }
         }
     }
@@ -56,24 +69,27 @@ TEST_F(DigitPairsKnn, HardData) {
 
 /// Of queries, vectors and components.
 TEST_F(DigitPairsKnn, BothSidesOfEveryTile) {
-    for (int64_t n : {1, 8, 63, 64, 65, 127, 128, 129}) {
-        for (int64_t q : {17, 63, 64, 65, 127, 128, 129, 193}) {
-            for (int d : {63, 64, 65, 192}) {
+    for (int64_t n : {1, 8, 63, 64, 65, 129}) {
+        for (int64_t q : {17, 64, 65, 127, 128, 129, 193}) {
+            for (int d : {32, 33, 64, 65, 192}) {
                 expectByDigits(of(n, q, d, 5), Hard::Mixed);
+                const Metric other =
+                        d % 2 ? Metric::Cosine : Metric::InnerProduct;
+                expectByDigits(of(n, q, d, 5, other), Hard::Mixed);
                 if (HasFailure()) {
                     return;
                 }
             }
         }
     }
-    expectByDigits(of(65536, 20, 96, 513), Hard::Bytes);
+    for (Metric metric : kMetrics) {
+        expectByDigits(of(65536, 20, 96, 513, metric), Hard::Bytes);
+    }
     EXPECT_FALSE(planOf(of(65537, 20, 96, 513)).allPairs);
     EXPECT_FALSE(planOf(of(16385, 20, 95, 513)).allPairs);
     EXPECT_FALSE(planOf(of(16385, 20, 96, 512)).allPairs);
     EXPECT_FALSE(planOf(of(100, 20, 2049, 5)).allPairs);
-    CertifiedCase product = of(100, 20, 100, 5);
-    product.metric = Metric::InnerProduct;
-    EXPECT_FALSE(planOf(product).allPairs);
+    EXPECT_FALSE(planOf(of(100, 20, 100, 5, Metric::L1)).allPairs);
 }
 
 /// Of four digits and of five.
@@ -82,9 +98,12 @@ TEST_F(DigitPairsKnn, EveryType) {
          {DataType::BFloat16, DataType::Float16, DataType::Float32}) {
         for (bool exactQueries : {false, true}) {
             for (Hard kind : kHard) {
-                CertifiedCase c = of(700, 150, 131, 12);
+                // Its products have a sum more than those of L2.
+                CertifiedCase c = of(700, 150, 131, 12, Metric::InnerProduct);
                 c.dataType = type;
                 c.exactQueries = exactQueries && type != DataType::Float32;
+                expectByDigits(c, kind);
+                c.metric = Metric::L2;
                 expectByDigits(c, kind);
                 if (HasFailure()) {
                     return;
@@ -119,8 +138,80 @@ TEST_F(DigitPairsKnn, GreatestSums) {
                 }
                 roundAllTo(type, vectors);
                 roundAllTo(type, queries);
-                expectAsFloat64(c, vectors, queries);
+                for (Metric metric : kMetrics) {
+                    c.metric = metric;
+                    expectAsFloat64(c, vectors, queries);
+                }
             }
+        }
+    }
+}
+
+/// Rows of one digit to five: others are not multiplied. Of three digits sums
+/// of products may have more bits than float64.
+TEST_F(DigitPairsKnn, EveryNumberOfDigits) {
+    std::mt19937 random(11);
+    for (int digits = 1; digits <= 5; ++digits) {
+        const int most = 8 * digits - 1;
+        // Multiples of 2^-most below 1, of any size or all of them large.
+        const auto make = [&](int64_t rows, int d, bool areLarge) {
+            std::vector<float> values(rows * d);
+            for (float& value : values) {
+                const int bits = areLarge ? most : int(random() % (most + 1));
+                const int cut = std::max(bits - 24, 0);
+                const int64_t whole =
+                        int64_t(uint64_t(random()) << 32 | random()) &
+                        ((int64_t(1) << bits) - 1) & -(int64_t(1) << cut);
+                value = std::ldexp(
+                        random() % 2 ? float(whole) : -float(whole), -most);
+            }
+            return values;
+        };
+        for (int d : {64, 150, 700, 2048}) {
+            for (bool areLarge : {false, true}) {
+                const std::vector<float> vectors = make(200, d, areLarge);
+                const std::vector<float> queries = make(130, d, areLarge);
+                for (Metric metric : kMetrics) {
+                    expectAsFloat64(
+                            of(200, 130, d, 30, metric), vectors, queries);
+                }
+            }
+        }
+    }
+}
+
+/// Products that cancel, all of them or but for the least bits, and rows that
+/// have no component in common.
+TEST_F(DigitPairsKnn, SumsNearZero) {
+    constexpr int d = 130;
+    std::mt19937 random(7);
+    std::normal_distribution<float> normal;
+    for (int kind = 0; kind < 4; ++kind) {
+        const auto make = [&](int64_t rows, bool areQueries) {
+            std::vector<float> values(rows * d);
+            for (int64_t i = 0; i < rows; ++i) {
+                float* row = values.data() + i * d;
+                for (int j = 0; j < d; j += 2) {
+                    const float one = normal(random);
+                    // q = (a, a), x = (b, -b), or almost.
+                    const float off = kind == 0 ? 0.0f
+                            : kind == 1         ? 1e-6f * normal(random)
+                                                : 1e-3f * normal(random);
+                    row[j] = one;
+                    row[j + 1] = areQueries ? one : -one * (1 + off);
+                }
+                if (kind == 3) { // sparse, none negative
+                    for (int j = 0; j < d; ++j) {
+                        row[j] = random() % 20 == 0 ? std::abs(row[j]) : 0.0f;
+                    }
+                }
+            }
+            return values;
+        };
+        const std::vector<float> vectors = make(400, false);
+        const std::vector<float> queries = make(150, true);
+        for (Metric metric : kMetrics) {
+            expectAsFloat64(of(400, 150, d, 50, metric), vectors, queries);
         }
     }
 }
@@ -129,7 +220,7 @@ TEST_F(DigitPairsKnn, GreatestSums) {
 /// tiles are left.
 TEST_F(DigitPairsKnn, NearCopies) {
     for (float off : {0.0f, 1e-6f, 1e-4f, 1e-2f, 0.3f}) {
-        const CertifiedCase c = of(1500, 300, 200, 40);
+        CertifiedCase c = of(1500, 300, 200, 40);
         std::mt19937 random(5);
         std::normal_distribution<float> normal;
         std::vector<float> centers(20 * c.d);
@@ -147,24 +238,50 @@ TEST_F(DigitPairsKnn, NearCopies) {
             return values;
         };
         const std::vector<float> vectors = make(c.n);
-        expectAsFloat64(c, vectors, make(c.q));
+        const std::vector<float> queries = make(c.q);
+        for (Metric metric : kMetrics) {
+            c.metric = metric;
+            expectAsFloat64(c, vectors, queries);
+        }
     }
 }
 
 /// Several launches, of which the last has fewer queries.
 TEST_F(DigitPairsKnn, Launches) {
-    const CertifiedCase c = of(16000, 4000, 100, 9);
+    CertifiedCase c = of(16000, 4000, 100, 9);
     const auto vectors = makeHard(Hard::Clusters, c.n, c.d, 1);
     const auto queries = makeHard(Hard::Mixed, c.q, c.d, 2);
     ASSERT_TRUE(planOf(c).allPairs);
     EXPECT_LT(planOf(c).allPairs->tileQueries, 1700);
-    expectAsFloat64(c, vectors, queries);
+    for (Metric metric : kMetrics) {
+        c.metric = metric;
+        expectAsFloat64(c, vectors, queries);
+    }
 }
 
 TEST_F(DigitPairsKnn, Small) {
-    expectByDigits(of(130, 70, 65, 20), Hard::Infinite);
-    expectByDigits(of(70, 130, 130, 20), Hard::Mixed);
-    expectByDigits(of(40, 20, 9, 50), Hard::Duplicates);
+    for (Metric metric : kMetrics) {
+        expectByDigits(of(130, 70, 65, 20, metric), Hard::Infinite);
+        expectByDigits(of(70, 130, 130, 20, metric), Hard::Mixed);
+        expectByDigits(of(40, 20, 9, 50, metric), Hard::Duplicates);
+    }
+}
+
+/// More vectors than products of float64 take, where they are expected to take
+/// less time than limits from a sample.
+TEST_F(DigitPairsKnn, LargeKOfMoreVectors) {
+    const auto isByDigits =
+            [](int64_t n, int64_t q, int d, int k, Metric metric) {
+                const auto plan =
+                        planOf(caseOf(Direct::WhereItPays, metric, n, q, d, k))
+                                .allPairs;
+                return plan && plan->byDigits;
+            };
+    EXPECT_TRUE(isByDigits(52094, 85, 260, 2047, Metric::Cosine));
+    EXPECT_TRUE(isByDigits(40721, 1558, 588, 1500, Metric::InnerProduct));
+    EXPECT_TRUE(isByDigits(16385, 4096, 1025, 1024, Metric::L2));
+    EXPECT_FALSE(isByDigits(43045, 420, 160, 600, Metric::L2));
+    EXPECT_FALSE(isByDigits(30183, 103, 290, 600, Metric::L2));
 }
 
 /// Where the images of digits have no room, products are of float64.

@@ -165,6 +165,32 @@ TEST_F(DirectFew, PairsOfEightLanesWithGroups) {
     }
 }
 
+/// Of more blocks than run at once, and up to 2,048 dimensions, each has four
+/// queries.
+TEST_F(DirectFew, PairsOfEightLanesOfSeveralQueries) {
+    const int64_t blocks = 4 * deviceTraits().multiprocessors;
+    for (Metric metric : kDirectMetrics) {
+        for (int64_t q : {5, 6, 7, 8, 31}) {
+            const int64_t n = blocks / q * 32;
+            expectFew(of(metric, n, q, 64, 10), Hard::Mixed);
+            CertifiedCase c = of(metric, n + 33, q, 131, 10);
+            ASSERT_LE(c.n * q, 32768);
+            expectFew(c, Hard::Infinite);
+            c.dataType = metric == Metric::Cosine ? DataType::Float16
+                                                  : DataType::BFloat16;
+            expectFew(c, Hard::Bytes);
+            c.allowedOf = 3;
+            expectFew(c, Hard::Duplicates);
+            if (HasFailure()) {
+                return;
+            }
+        }
+    }
+    for (int d : {2047, 2048, 2049}) {
+        expectFew(of(Metric::L2, 1100, 18, d, 10), Hard::Mixed);
+    }
+}
+
 /// Every thread's least is the same, or is the best of all, or there is none;
 /// and more entries than are compared with each other tie with the limit.
 TEST_F(DirectFew, ThreadsThatAreAlike) {
@@ -203,15 +229,16 @@ TEST_F(DirectFew, ThreadsThatAreAlike) {
 }
 
 TEST_F(DirectFew, CountsWhatItComputes) {
-    for (int d : {6, 80}) {
-        CertifiedCase c = of(Metric::L2, 1000, 2, d, 12);
+    for (auto [d, q] :
+         std::vector<std::pair<int, unsigned>>{{6, 2}, {80, 2}, {80, 23}}) {
+        CertifiedCase c = of(Metric::L2, 1000, q, d, 12);
         const auto vectors = makeHard(Hard::Bytes, c.n, c.d, 1);
         const auto queries = makeHard(Hard::Bytes, c.q, c.d, 2);
-        EXPECT_EQ(search(c, vectors, queries).rescored, 2000u);
+        EXPECT_EQ(search(c, vectors, queries).rescored, 1000 * q);
         c.allowedOf = 10;
-        EXPECT_EQ(search(c, vectors, queries).rescored, 200u);
+        EXPECT_EQ(search(c, vectors, queries).rescored, 100 * q);
         c.holes = 50;
-        EXPECT_EQ(search(c, vectors, queries).rescored, 200u);
+        EXPECT_EQ(search(c, vectors, queries).rescored, 100 * q);
     }
 }
 
@@ -228,6 +255,7 @@ TEST_F(DirectFew, SmallOfEveryKind) {
     expectFew(c, Hard::Bytes);
     expectFew(of(Metric::L2, 5000, 1, 2, 128), [](int64_t) { return 1; });
     expectFew(of(Metric::L2, 500, 2, 70, 130), Hard::Bytes, false);
+    expectFew(of(Metric::InnerProduct, 1050, 17, 65, 5), Hard::Infinite);
 }
 
 } // namespace

@@ -27,12 +27,17 @@ struct AllPairs {
         const CertifiedParams& search = params.search;
         const uint32_t rowTiles =
                 (search.rows + Tile::kQueries - 1) / Tile::kQueries;
-        const uint32_t tiles =
-                uint32_t((search.n + Tile::kVectors - 1) / Tile::kVectors) *
-                rowTiles;
+        const uint32_t tiles = params.tiles
+                ? *params.numTiles
+                : uint32_t((search.n + Tile::kVectors - 1) / Tile::kVectors) *
+                        rowTiles;
+        if (blockIdx.x >= tiles) {
+            return;
+        }
         // Tiles of the same vectors side by side.
         const auto placeOf = [&](uint32_t number) {
-            const uint32_t tile = min(number, tiles - 1);
+            const uint32_t last = min(number, tiles - 1);
+            const uint32_t tile = params.tiles ? params.tiles[last] : last;
             const uint32_t row = tile % rowTiles * Tile::kQueries;
             return TilePlace{
                     int64_t(tile / rowTiles) * Tile::kVectors,
@@ -41,7 +46,8 @@ struct AllPairs {
                     search.rows - row,
                     row};
         };
-        if (blockIdx.x == 0 && threadIdx.x == 0 && search.numRescored) {
+        if (blockIdx.x == 0 && threadIdx.x == 0 && search.numRescored &&
+            !params.tiles) {
             atomicAdd(
                     search.numRescored,
                     (unsigned long long)(search.rows) * search.n);

@@ -7,7 +7,6 @@
 #include "kernels/knn/all_pairs/AllPairsLaunch.h"
 #include "kernels/knn/all_pairs/digits/DigitSearch.h"
 #include "kernels/knn/certified/Certified.h"
-#include "kernels/knn/fused/FusedCost.h"
 #include "kernels/knn/fused/FusedKnn.h"
 #include "kernels/knn/fused/FusedParams.h"
 #include "kernels/knn/nearest/NearestKnn.h"
@@ -161,15 +160,17 @@ bool digitsPay(const FlatKnnProblem& p) {
     if (!digitsMayPay(p)) {
         return false;
     }
+    if (p.numVectors > kMostVectors) {
+        return true; // float64 has no plan there
+    }
     const idx_t stride = strideOf(p);
     const auto timeBy = [&](bool byDigits) {
         const idx_t most = mostTileQueries(stride, byDigits);
         return launchesMicroseconds(
                 p, byDigits, queriesAtOnce(p, byDigits, most));
     };
-    constexpr double kWorth = 0.9; // both are rough
-    return timeBy(true) < kWorth *
-            (timeBy(false) + 2.4e-6 * double(p.numVectors) * double(p.d));
+    return timeBy(true) <
+            timeBy(false) + 2.4e-6 * double(p.numVectors) * double(p.d);
 }
 
 void setTiles(AllPairsPlan& plan, const FlatKnnProblem& p, idx_t most) {
@@ -259,13 +260,16 @@ double candidatesMicroseconds(const FlatKnnProblem& p) {
 
 namespace {
 
-/// The same of a scan with limits from a sample, which lets some more than k
-/// pass.
+/// The same of a scan with limits from a sample, of more vectors and large k;
+/// cosines have no kept image. Fitted to 13 searches (H100,
+/// docs/design/flat_digits.md).
 double sampledMicroseconds(const FlatKnnProblem& p) {
     const double q = double(p.numQueries);
-    const double passing = 1.6 * std::min<double>(p.k, p.numVectors);
-    return 60 + 2 * q * double(p.numVectors) * p.d / kTensorRate +
-            q * passing * (193e-6 + 530e-9 * p.d);
+    const double n = double(p.numVectors);
+    const double d = double(p.d);
+    const double k = double(std::min<idx_t>(p.k, p.numVectors));
+    const double image = p.metric == Metric::Cosine ? 17.7e-6 * n * d : 0.0;
+    return 82 + image + 29.7e-9 * q * n * d + q * k * (131e-6 + 0.952e-6 * d);
 }
 
 } // namespace

@@ -47,7 +47,8 @@ void launchAllPairs(
         static_assert(Narrow::kQueries == kProductQueries);
         static_assert(Wide::kVectors == kWideTile);
         static_assert(Narrow::kVectors == kNarrowTile);
-        if (!takesWideTiles(
+        if (params.tiles ||
+            !takesWideTiles(
                     params.search.rows, params.search.n, multiprocessors)) {
             return launchAllPairsTiles<kMetric, kNarrow>(
                     params, multiprocessors, stream);

@@ -36,6 +36,10 @@ struct AllPairsParams {
     CertifiedParams search;
     float* distances = nullptr; // [rows, stride]
     int64_t stride = 0;
+    /// Some of the narrow tiles, which are numbered queries first, and on the
+    /// device how many; metrics that isOfProducts(). nullptr: all.
+    const uint32_t* tiles = nullptr;
+    const uint32_t* numTiles = nullptr;
 };
 
 /// Enqueues one kernel. kernels/CMakeLists.txt lists the instances.

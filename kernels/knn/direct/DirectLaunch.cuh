@@ -84,26 +84,55 @@ void launchDirectScanOf(
     }
 }
 
-template <Metric kMetric, class T>
-void launchDirectSlotsOf(const DirectScanParams& params, cudaStream_t stream) {
+template <Metric kMetric, int kQueries, class T>
+void launchDirectSlotsKernel(
+        const DirectScanParams& params,
+        cudaStream_t stream) {
+    const auto kernel = directSlotsKernel<kMetric, kQueries, T>;
+    const size_t bytes =
+            sizeof(double) * kQueries * directSlotsPadded(params.search.d);
     launchAfterPrevious(
-            directSlotsKernel<kMetric, T>,
-            dim3(params.out.groups, params.search.rows),
+            kernel,
+            dim3(params.out.groups,
+                 (params.search.rows + kQueries - 1) / kQueries),
             kDirectSlotsThreads,
-            sizeof(double) * directSlotsPadded(params.search.d),
+            allowSharedBytes(kernel, bytes),
             stream,
             params);
 }
 
+template <Metric kMetric, class T>
+void launchDirectSlotsOf(
+        const DirectScanParams& params,
+        int multiprocessors,
+        cudaStream_t stream) {
+    // Blocks of one query that run at once.
+    const unsigned most = 4u * unsigned(multiprocessors);
+    if constexpr (canonical::Terms<kMetric>::kSums == 1) {
+        if (params.out.groups * params.search.rows > most &&
+            params.search.d <= kMostDimsOfSlots) {
+            return launchDirectSlotsKernel<kMetric, kDirectQueries, T>(
+                    params, stream);
+        }
+    }
+    launchDirectSlotsKernel<kMetric, 1, T>(params, stream);
+}
+
 template <Metric kMetric>
-void launchDirectSlots(const DirectScanParams& params, cudaStream_t stream) {
+void launchDirectSlots(
+        const DirectScanParams& params,
+        int multiprocessors,
+        cudaStream_t stream) {
     switch (params.search.vectors.type) {
         case DataType::Float32:
-            return launchDirectSlotsOf<kMetric, float>(params, stream);
+            return launchDirectSlotsOf<kMetric, float>(
+                    params, multiprocessors, stream);
         case DataType::Float16:
-            return launchDirectSlotsOf<kMetric, __half>(params, stream);
+            return launchDirectSlotsOf<kMetric, __half>(
+                    params, multiprocessors, stream);
         case DataType::BFloat16:
-            return launchDirectSlotsOf<kMetric, __nv_bfloat16>(params, stream);
+            return launchDirectSlotsOf<kMetric, __nv_bfloat16>(
+                    params, multiprocessors, stream);
     }
 }
 
@@ -114,7 +143,7 @@ void launchDirectScan(
         int multiprocessors,
         cudaStream_t stream) {
     if (shape == DirectShape::Slots) {
-        return launchDirectSlots<kMetric>(params, stream);
+        return launchDirectSlots<kMetric>(params, multiprocessors, stream);
     }
     // Three sums of four queries do not fit the registers.
     if constexpr (canonical::Terms<kMetric>::kSums == 1) {

@@ -5,7 +5,7 @@
 
 #include "kernels/common/DependentLaunch.h"
 #include "kernels/device/Bitonic.cuh"
-#include "kernels/knn/certified/CanonicalPair.cuh"
+#include "kernels/knn/certified/PairEstimate.cuh"
 
 namespace faiss_bits {
 
@@ -39,6 +39,13 @@ __device__ __forceinline__ double powerOfTwo(int exponent) {
     return __hiloint2double((exponent + 1023) << 20, 0);
 }
 
+/// Of all lanes' numbers, from 0; -1: none.
+__device__ __forceinline__ int lowestBit(int64_t ones) {
+    const uint32_t low = __reduce_or_sync(kFullWarp, uint32_t(ones));
+    const uint32_t high = __reduce_or_sync(kFullWarp, uint32_t(ones >> 32));
+    return __ffsll((long long)(uint64_t(high) << 32 | low)) - 1;
+}
+
 /// 0 of what is not far within float32.
 __device__ __forceinline__ float powerOfTwoFloat(int exponent) {
     return exponent > -120 && exponent < 120
@@ -62,11 +69,25 @@ struct DigitsOfRow {
     int d; // 0 behind the last row
 
     __device__ __forceinline__ float centerAt(int c) const {
+        if (!params.center.data) {
+            return 0.0f;
+        }
         float value = 0.0f;
         withVectors(params.center, [&](const auto* center) {
             value = toFloat(center[c]);
         });
         return isfinite(value) ? value : 0.0f;
+    }
+
+    __device__ __forceinline__ double sizeOf(double square) const {
+        switch (params.metric) {
+            case Metric::InnerProduct:
+                return EstimateRow<Metric::InnerProduct>::sizeOf(square);
+            case Metric::Cosine:
+                return EstimateRow<Metric::Cosine>::sizeOf(square);
+            default:
+                return EstimateRow<Metric::L2>::sizeOf(square);
+        }
     }
 
     __device__ __forceinline__ void run(idx_t row) const {
@@ -110,6 +131,7 @@ struct DigitsOfRow {
         bool isShort = unit > 0.0f;
         double rest = 0;
         int squares[kMostDigits] = {}; // of the digits
+        int64_t ones = 0;              // bits that some component has
         const idx_t tile = row / Layout::kTileRows;
         const int inTile = int(row % Layout::kTileRows);
         const int slabBytes = digits * Layout::kDigitBytes;
@@ -135,6 +157,7 @@ struct DigitsOfRow {
                 rest = __fma_rn(off, off, rest);
                 int64_t left = __double_as_longlong(rounded) -
                         __double_as_longlong(kInteger);
+                ones |= left;
 #pragma unroll
                 for (int digit = kMostDigits - 1; digit >= 0; --digit) {
                     if (digit < digits) {
@@ -173,6 +196,10 @@ struct DigitsOfRow {
                     ? sqrt(double(sum)) * powerOfTwo(exponent - 7 - 8 * digit)
                     : 0.0;
         }
+        if (params.metric != Metric::L2) {
+            isShort = rest == 0 && parts[3] + parts[4] == 0;
+        }
+        const int unitBits = max(lowestBit(ones), 0);
         if (lane != 0) {
             return;
         }
@@ -182,18 +209,21 @@ struct DigitsOfRow {
             return __double2float_ru(value * kUp);
         };
         DigitRow facts;
-        facts.size = square;
-        facts.scale = greatest > 0 ? powerOfTwo(exponent - 19) : 0.0;
+        facts.size = sizeOf(square);
+        facts.scale = greatest > 0 ? powerOfTwo(exponent - 23) : 0.0;
         const double off = isShort || greatest == 0
                 ? 0.0
                 : sqrt(rest) * powerOfTwo(exponent - bits) * kUp +
-                        facts.scale * 0x1p-18;
+                        facts.scale * 0x1p-22;
         facts.length = up(sqrt(square) + off);
         facts.rest = finite ? up(off) : INFINITY;
         facts.parts[0] = up(parts[1]);
         facts.parts[1] = up(parts[2] + parts[3] + parts[4]);
         facts.parts[2] = up(parts[3] + parts[4]);
         facts.parts[3] = up(parts[4]);
+        facts.ones = !isShort || !finite || params.metric == Metric::L2
+                ? INFINITY
+                : up(sqrt(square) * inverse * powerOfTwo(-unitBits));
         params.to.rows[row] = facts;
         // Mostly another row has said so.
         if (*reinterpret_cast<volatile uint32_t*>(params.to.used) < used) {

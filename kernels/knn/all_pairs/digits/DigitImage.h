@@ -35,16 +35,20 @@ struct DigitImageLayout {
     }
 };
 
-/// What is known of a row x less a center. Its digits a_i stand for
-/// parts x_i = 2^(12 - 8 i) scale a_i, whose sum is x'. Lengths are at least
+/// What is known of a row x, by L2 less a center. Its digits a_i stand for
+/// parts x_i = 2^(16 - 8 i) scale a_i, whose sum is x'. Lengths are at least
 /// those of what they are said to be.
 struct alignas(16) DigitRow {
-    double size;  ///< EstimateRow::sizeOf(|x|^2)
+    double size;  ///< EstimateRow::sizeOf(|x|^2), of the metric
     double scale; ///< a power of two; 0 of zeros
     float length; ///< of x, and of x'
     float rest;   ///< of x - x', and what a sum that is cut loses; infinity of
-                  ///< a row that is not finite. 0: x is x_0 + x_1
+                  ///< a row that is not finite. 0: x is x_0 + x_1, but for L2
+                  ///< x_0 + x_1 + x_2
     float parts[4]; ///< of x_1; of x_2 to x_4, added up; of x_3 and x_4; of x_4
+    /// But for L2: the length in units of which all components are multiples,
+    /// where x is x_0 + x_1 + x_2; else infinity.
+    float ones;
 };
 
 /// On the device.
@@ -57,14 +61,15 @@ struct DigitImage {
 
 /// Rows to be written as digits.
 struct DigitImageParams {
+    Metric metric = Metric::L2;
     VectorsParams from; // row-major
     idx_t numRows = 0;
     idx_t capacity = 0;
     int d = 0;
     int slabs = 0;
     int digits = 0;
-    /// The first vector, which is subtracted from all; components of it that
-    /// are not finite count 0.
+    /// What is subtracted from all, a vector, whose components that are not
+    /// finite count 0; without data: nothing.
     VectorsParams center;
     DigitImage to; // *to.used is 0 before
     /// Words that become zeros, one and several; nullptr: none.

@@ -1,5 +1,5 @@
-/// The matrix of canonical distances by L2 by products of digits: exact sums of
-/// integers on tensor cores say most of them, and lists which they do not.
+/// The matrix of canonical distances by products of digits: exact sums of
+/// integers on tensor cores say most of them, and list which they do not.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -12,6 +12,8 @@ namespace faiss_bits {
 // Of a block: queries and vectors.
 constexpr int kDigitQueries = 2 * DigitImageLayout::kTileRows;
 constexpr int kDigitVectors = DigitImageLayout::kTileRows;
+/// Components of a product of two digits.
+constexpr int kDigitStep = 32;
 
 /// Pairs whose distances the products do not say, and tiles of 64 queries and
 /// as many vectors that have too many of them: tiles are numbered queries
@@ -26,11 +28,9 @@ struct UnsurePairList {
 
 /// Of a launch: queries, vectors, and where their distances go.
 struct DigitPairsParams {
+    CertifiedParams search;
     DigitImage queries;
     DigitImage vectors;
-    uint32_t rows = 0;
-    int64_t n = 0;
-    int d = 0;
     int slabs = 0;
     int digits = 0;
     float* distances = nullptr; // [rows, stride]
@@ -42,32 +42,16 @@ struct DigitPairsParams {
 bool hasDigitPairs(const DeviceTraits& device);
 
 /// Enqueues one kernel. In builds that hasDigitPairs().
+template <Metric kMetric>
 void launchDigitPairs(
         const DigitPairsParams& params,
         int multiprocessors,
         cudaStream_t stream);
 
-/// Enqueues the canonical distances of the pairs that are listed.
+/// Enqueues the canonical distances of the pairs that are listed. Those of
+/// tiles that are listed: launchAllPairs().
+template <Metric kMetric>
 void launchUnsurePairs(
-        const CertifiedParams& search,
-        const UnsurePairList& unsure,
-        float* distances,
-        int64_t stride,
-        int multiprocessors,
-        cudaStream_t stream);
-
-/// Enqueues those of the tiles that are listed.
-void launchLeftTiles(
-        const CertifiedParams& search,
-        const UnsurePairList& unsure,
-        float* distances,
-        int64_t stride,
-        int multiprocessors,
-        cudaStream_t stream);
-
-/// Enqueues all three kernels.
-void runDigitPairs(
-        const CertifiedParams& search,
         const DigitPairsParams& params,
         int multiprocessors,
         cudaStream_t stream);

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "kernels/common/CudaCheck.h"
+#include "kernels/knn/all_pairs/AllPairsLaunch.h"
 
 namespace faiss_bits {
 
@@ -60,15 +61,56 @@ DigitImageParams imageOf(
         const VectorsParams& center) {
     const DigitImageLayout layout = layoutOf(p, numRows);
     DigitImageParams params;
+    params.metric = p.metric;
     params.from = rows;
     params.numRows = numRows;
     params.capacity = layout.capacity;
     params.d = p.d;
     params.slabs = layout.slabs;
     params.digits = layout.digits;
-    params.center = center;
+    if (p.metric == Metric::L2) {
+        params.center = center;
+    }
     params.to = image;
     return params;
+}
+
+using Launch = void (*)(const DigitPairsParams&, int, cudaStream_t);
+
+/// All three kernels.
+template <Metric kMetric>
+void launchAll(
+        const DigitPairsParams& params,
+        int multiprocessors,
+        cudaStream_t stream) {
+    BITS_THROW_IF_NOT_FMT(kAreBuilt, "products of digits are not built");
+#ifdef FAISS_BITS_WGMMA
+    launchDigitPairs<kMetric>(params, multiprocessors, stream);
+#endif
+    launchUnsurePairs<kMetric>(params, multiprocessors, stream);
+    AllPairsParams left;
+    left.search = params.search;
+    left.distances = params.distances;
+    left.stride = params.stride;
+    left.tiles = params.unsure.tiles;
+    left.numTiles = params.unsure.counts + 1;
+    launchAllPairs<kMetric>(left, multiprocessors, stream);
+}
+
+/// nullptr for other metrics.
+Launch launchFor(Metric metric) {
+    switch (metric) {
+        case Metric::L2:
+            return launchAll<Metric::L2>;
+        case Metric::InnerProduct:
+            return launchAll<Metric::InnerProduct>;
+#ifndef FAISS_BITS_PRODUCTS_ONLY
+        case Metric::Cosine:
+            return launchAll<Metric::Cosine>;
+#endif
+        default:
+            return nullptr;
+    }
 }
 
 } // namespace
@@ -77,33 +119,8 @@ bool hasDigitPairs(const DeviceTraits& device) {
     return kAreBuilt && device.computeCapability == 90;
 }
 
-void runDigitPairs(
-        const CertifiedParams& search,
-        const DigitPairsParams& pairs,
-        int multiprocessors,
-        cudaStream_t stream) {
-    BITS_THROW_IF_NOT_FMT(kAreBuilt, "products of digits are not built");
-#ifdef FAISS_BITS_WGMMA
-    launchDigitPairs(pairs, multiprocessors, stream);
-#endif
-    launchUnsurePairs(
-            search,
-            pairs.unsure,
-            pairs.distances,
-            pairs.stride,
-            multiprocessors,
-            stream);
-    launchLeftTiles(
-            search,
-            pairs.unsure,
-            pairs.distances,
-            pairs.stride,
-            multiprocessors,
-            stream);
-}
-
 bool takesDigits(const FlatKnnProblem& p) {
-    return p.metric == Metric::L2 && p.d <= kMostDims && p.vectorsRowMajor &&
+    return launchFor(p.metric) && p.d <= kMostDims && p.vectorsRowMajor &&
             hasDigitPairs(p.device);
 }
 
@@ -111,19 +128,24 @@ bool digitsMayPay(const FlatKnnProblem& p) {
     return takesDigits(p) && p.d >= kLeastDims;
 }
 
+// Fitted to 135 searches (docs/design/flat_digits.md).
+
+constexpr double kImage = 1.04e-5; // of a component
+
 double digitVectorsMicroseconds(const FlatKnnProblem& p) {
-    return 6 + 0.02 * p.d + 2.7e-6 * double(p.numVectors) * double(p.d);
+    return 4 + 0.01 * p.d + kImage * double(p.numVectors) * double(p.d);
 }
 
 double digitPairsMicroseconds(const FlatKnnProblem& p, idx_t rows) {
     const double tiles = std::ceil(double(rows) / kDigitQueries) *
             std::ceil(double(p.numVectors) / kDigitVectors);
     const double turns = std::ceil(tiles / p.device.multiprocessors);
-    const double slabs =
-            std::ceil(double(p.d) / DigitImageLayout::kSlabComponents);
-    const int products = digitsOf(p) == 5 ? 15 : 13;
-    const double image = 2.7e-6 * double(rows) * double(p.d);
-    return 13 + 0.03 * p.d + image + turns * (3 + 0.1 * products * slabs);
+    const double steps = std::ceil(double(p.d) / kDigitStep);
+    const bool isL2 = p.metric == Metric::L2;
+    const int products = digitsOf(p) == 5 ? (isL2 ? 15 : 19) : (isL2 ? 13 : 15);
+    const double image = kImage * double(rows) * double(p.d);
+    return 13.6 + 0.01 * p.d + image +
+            turns * (5.2 + 0.0395 * products * steps);
 }
 
 void DigitScratch::take(
@@ -172,17 +194,15 @@ void DigitScratch::run(
     image.numClear = kCounts + idx_t(tilesOf(search.rows, p.numVectors));
     launchDigitImage(image, stream);
     DigitPairsParams params;
+    params.search = search;
     params.queries = queries;
     params.vectors = vectors_;
-    params.rows = search.rows;
-    params.n = p.numVectors;
-    params.d = p.d;
     params.slabs = image.slabs;
     params.digits = image.digits;
     params.distances = distances;
     params.stride = stride;
     params.unsure = unsure_;
-    runDigitPairs(search, params, p.device.multiprocessors, stream);
+    launchFor(p.metric)(params, p.device.multiprocessors, stream);
 }
 
 } // namespace faiss_bits

@@ -8,8 +8,8 @@
 /// keeps, and what it is expected to take.
 namespace faiss_bits {
 
-/// Whether the problem is one for it: L2 of up to 2048 components, vectors row
-/// by row, Hopper.
+/// Whether the problem is one for it: L2, inner product or cosine of up to 2048
+/// components, vectors row by row, Hopper.
 bool takesDigits(const FlatKnnProblem& problem);
 
 /// Whether it is worth a look at what it is expected to take.

@@ -14,15 +14,9 @@ namespace {
 constexpr int kThreads = 256;
 constexpr int kBlocks = 4; // of a multiprocessor
 
-struct UnsureParams {
-    CertifiedParams search;
-    UnsurePairList unsure;
-    float* distances;
-    int64_t stride;
-};
-
+template <Metric kMetric>
 __global__ void __launch_bounds__(kThreads, kBlocks)
-        unsurePairsKernel(const __grid_constant__ UnsureParams params) {
+        unsurePairsKernel(const __grid_constant__ DigitPairsParams params) {
     waitForPrevious();
     const CertifiedParams& search = params.search;
     const uint32_t count = min(params.unsure.counts[0], params.unsure.capacity);
@@ -36,7 +30,7 @@ __global__ void __launch_bounds__(kThreads, kBlocks)
         const uint2 pair = params.unsure.pairs[min(at, count - 1)];
         double distance = 0;
         withVectors(search.vectors, [&](const auto* data) {
-            distance = pairDistance<Metric::L2>(
+            distance = pairDistance<kMetric>(
                     data + pair.y * search.vectors.rowStride,
                     search.vectors.columnStride,
                     search.queries + int64_t(pair.x) * search.d,
@@ -52,21 +46,31 @@ __global__ void __launch_bounds__(kThreads, kBlocks)
 
 } // namespace
 
+template <Metric kMetric>
 void launchUnsurePairs(
-        const CertifiedParams& search,
-        const UnsurePairList& unsure,
-        float* distances,
-        int64_t stride,
+        const DigitPairsParams& params,
         int multiprocessors,
         cudaStream_t stream) {
-    const UnsureParams params{search, unsure, distances, stride};
     launchAfterPrevious(
-            unsurePairsKernel,
+            unsurePairsKernel<kMetric>,
             unsigned(kBlocks * multiprocessors),
             kThreads,
             0,
             stream,
             params);
 }
+
+template void launchUnsurePairs<Metric::L2>(
+        const DigitPairsParams&,
+        int,
+        cudaStream_t);
+template void launchUnsurePairs<Metric::InnerProduct>(
+        const DigitPairsParams&,
+        int,
+        cudaStream_t);
+template void launchUnsurePairs<Metric::Cosine>(
+        const DigitPairsParams&,
+        int,
+        cudaStream_t);
 
 } // namespace faiss_bits

@@ -1,44 +1,46 @@
-#include "kernels/knn/all_pairs/digits/DigitPairs.cuh"
+/// The launch; included by the generated sources only.
+#pragma once
 
 #include <algorithm>
 
 #include "kernels/common/DynamicShared.h"
 #include "kernels/common/Error.h"
+#include "kernels/knn/all_pairs/AllPairsLaunch.h"
+#include "kernels/knn/all_pairs/digits/DigitPairs.cuh"
 
 namespace faiss_bits {
 
-namespace {
-
-template <int kDigits>
-void launch(
+template <Metric kMetric, int kDigits>
+void launchDigitPairsOf(
         const DigitPairsParams& params,
         int multiprocessors,
         cudaStream_t stream) {
-    using Pairs = DigitPairs<kDigits>;
-    const int64_t tiles = (int64_t(params.rows) + kDigitQueries - 1) /
-            kDigitQueries * ((params.n + kDigitVectors - 1) / kDigitVectors);
+    using Pairs = DigitPairs<kMetric, kDigits>;
+    const int64_t tiles = allPairsTiles(
+            params.search.rows, params.search.n, kDigitQueries, kDigitVectors);
     launchAfterPrevious(
-            digitPairsKernel<kDigits>,
+            digitPairsKernel<kMetric, kDigits>,
             unsigned(std::min<int64_t>(tiles, multiprocessors)),
             Pairs::kThreads,
             allowSharedBytes(
-                    digitPairsKernel<kDigits>,
+                    digitPairsKernel<kMetric, kDigits>,
                     sizeof(typename Pairs::SharedStorage)),
             stream,
             params);
 }
 
-} // namespace
-
+template <Metric kMetric>
 void launchDigitPairs(
         const DigitPairsParams& params,
         int multiprocessors,
         cudaStream_t stream) {
     switch (params.digits) {
         case 4:
-            return launch<4>(params, multiprocessors, stream);
+            return launchDigitPairsOf<kMetric, 4>(
+                    params, multiprocessors, stream);
         case 5:
-            return launch<5>(params, multiprocessors, stream);
+            return launchDigitPairsOf<kMetric, 5>(
+                    params, multiprocessors, stream);
         default:
             throw Error(formatMessage(
                     "digits = %d are neither 4 nor 5", params.digits));
