@@ -28,6 +28,8 @@ from worker_process import WorkerError, WorkerProcess  # noqa: E402
 OURS = "faiss_bits"
 #: The same without canonical distances and their proof.
 PLAIN = "faiss_bits_plain"
+#: Ours of the commit of --before.
+BEFORE = "faiss_bits_before"
 #: Forced variants, of those that the plan says can run.
 VARIANTS = ("buffered", "var1", "var5", "var6", "direct")
 
@@ -64,6 +66,8 @@ class Bench:
         self.rows, self.wrong = [], 0
         self.workers, self.holders, self.data = [], {}, None
         self.native = self.start("native", sys.executable, options.library)
+        if options.before:
+            self.start("before", sys.executable, options.before)
         if options.wheel_python:
             self.start("wheel", options.wheel_python)
             if not options.methods or set(FOR_SCALE) & set(options.methods):
@@ -91,6 +95,8 @@ class Bench:
         for worker in self.workers:
             if worker is not self.native:
                 meta.update(worker.about)
+        if self.options.before:
+            meta["before_commit"] = self.options.before_commit
         meta |= {"commit": self.options.commit, "date": self.options.date,
                  "read_bw_gbps": digits(self.native.ask("bandwidth")["gbps"]),
                  "peak_gflops": 0.0, "peak_gflops_float64": 0.0}
@@ -177,6 +183,8 @@ class Bench:
                 return bool(parties & {"ours", "variants"})
             if method == PLAIN:
                 return "plain" in parties
+            if method == BEFORE:
+                return "before" in parties
             party = ("faiss" if method.startswith("faiss_cpu_")
                      else "gemm" if method == "gemm_heap" else "scale")
             return party in parties and (not self.options.methods
@@ -272,7 +280,7 @@ class Bench:
             if share < 1:
                 self.wrong += 1
                 say(f"WRONG: {turn} agrees with ours on {share:.4f} of the ids")
-            if turn.method in (OURS, PLAIN):
+            if turn.method in (OURS, PLAIN, BEFORE):
                 D, I = turn.answer
                 excess = self.native.ask("verify", D=D, I=I)["excess"]
                 if not excess <= 1:

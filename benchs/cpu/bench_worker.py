@@ -6,6 +6,8 @@ one either: each has its threads. The driver starts
 
     bench_worker.py native LIBRARY   ours, Algorithm 2.1, and the FAISS that
                                      libbench_cpu.so is linked with
+    bench_worker.py before LIBRARY   ours of an earlier commit, before there were
+                                     certified searches
     bench_worker.py wheel            the FAISS that this Python imports
     bench_worker.py scale            numpy and scikit-learn
 
@@ -223,6 +225,23 @@ class Native(Worker):
                                          self.vectors, self.cell["metric"])}
 
 
+class Before(Native):
+    """Ours of a commit that has no modes of searching, so that
+    benchIndexSearch has no `plain`."""
+
+    def methods(self):
+        return {"methods": ["faiss_bits_before"], "about": {}}
+
+    def search(self, method, variant, q, k, D, I):
+        if not self.is_in_index:
+            super().search("faiss_bits", variant, q, k, D, I)
+            return
+        self._check(self.library.benchIndexSearch(
+            self.index, ctypes.c_int64(q), address(self.queries),
+            ctypes.c_int64(k), self.threads, variant.encode(), address(D),
+            address(I)))
+
+
 class Wheel(Worker):
     """IndexFlat of an installed FAISS."""
 
@@ -315,7 +334,8 @@ def main(arguments):
     replies = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
     threads = int(os.environ["BENCH_THREADS"])
-    kinds = {"native": Native, "wheel": Wheel, "scale": Scale}
+    kinds = {"native": Native, "before": Before, "wheel": Wheel,
+             "scale": Scale}
     worker = kinds[arguments[0]](threads, *arguments[1:])
     worker.serve(sys.stdin, replies)
 

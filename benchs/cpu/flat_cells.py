@@ -1,14 +1,16 @@
 """The cells of bench_flat_cpu.py: what is searched, and who takes part.
 
 Parties are names that stand for one or several methods: "ours" the choice of the
-cost model, "plain" the same in plain mode, "variants" each forced, "faiss" both
-builds of FAISS, "gemm" Algorithm 2.1 of the paper, "scale" numpy and scikit-learn.
+cost model, "plain" the same in plain mode, "before" ours of the commit of --before,
+"variants" each forced, "faiss" both builds of FAISS, "gemm" Algorithm 2.1 of the
+paper, "scale" numpy and scikit-learn.
 """
 
 from typing import NamedTuple
 
 #: Groups of cells, in the order in which they are measured.
-GROUPS = ("paper", "large", "few", "variants", "metrics", "sizes", "price")
+GROUPS = ("paper", "large", "few", "variants", "metrics", "sizes", "price",
+          "before")
 
 MILLION = 1_000_000
 #: Matrices of distances above this are not measured with numpy and the like.
@@ -112,11 +114,23 @@ def _price():
         for q in (1, 10, 1000):
             for k in (1, 10, 100, 1000):
                 yield Cell(100_000, d, q, k), {"ours", "plain"}
+    for d in (16, 64, 128, 256):
+        for q in (1, 16, 64):
+            yield Cell(8192, d, q, 1024), {"ours", "plain"}
+
+
+def _before():
+    """All cells of float32, for a commit before certified searches."""
+    for group in GROUPS:
+        if group != "before":
+            for cell, _ in _MAKERS[group]():
+                if cell.dtype == "float32":
+                    yield cell, {"ours", "before"}
 
 
 _MAKERS = {"paper": _paper, "large": _large, "few": _few,
            "variants": _variants, "metrics": _metrics, "sizes": _sizes,
-           "price": _price}
+           "price": _price, "before": _before}
 
 
 def cells_of(groups):
@@ -144,6 +158,6 @@ def bytes_needed(cell, parties):
     distances."""
     size = 8 if cell.dtype == "float64" else 4
     vectors = size * cell.n * cell.d
-    holders = 1 + ("faiss" in parties) + ("scale" in parties)
+    holders = 1 + len(parties & {"before", "faiss", "scale"})
     matrix = min(size * cell.q * cell.n, 2**30)
     return (holders + 1) * vectors + matrix * len(parties & {"gemm", "scale"})

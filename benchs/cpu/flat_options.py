@@ -34,6 +34,11 @@ def parse(arguments, description):
     add("--wheel-python", metavar="PYTHON",
         help="a Python that has faiss-cpu and scikit-learn; without it, their "
              "methods are left out")
+    add("--before", metavar="LIBRARY",
+        help="libbench_cpu.so of a commit whose IndexFusedFlat knows no "
+             "certified searches: method faiss_bits_before")
+    add("--before-commit", metavar="COMMIT", default="unknown",
+        help="that commit, for meta")
     add("--commit", default=os.environ.get("FAISS_BITS_COMMIT", "unknown"),
         help="for meta (default: $FAISS_BITS_COMMIT)")
     add("--date", default=datetime.date.today().isoformat(), help="for meta")
@@ -60,11 +65,15 @@ def parse(arguments, description):
         if group not in flat_cells.GROUPS:
             parser.error(f"--cells {group} is none of "
                          + ", ".join(flat_cells.GROUPS))
-    if not Path(options.library).is_file():
-        parser.error(f"--library {options.library}: no such file")
+    for name in ("library", "before"):
+        value = getattr(options, name)
+        if value is None:
+            continue
+        if not Path(value).is_file():
+            parser.error(f"--{name} {value}: no such file")
+        setattr(options, name, str(Path(value).resolve()))
     for name in ("threads", "rounds"):
         value = getattr(options, name)
         if value < 1:
             parser.error(f"--{name} {value}: at least 1 is needed")
-    options.library = str(Path(options.library).resolve())
     return options

@@ -62,10 +62,18 @@ AllPairs allPairsFor(
         bool shapeOnly) {
     // Beyond, bytes are faster where they can be used.
     constexpr int kShort = 64;
+    // Of so small a share of the vectors candidates take less where threads run
+    // beside each other: they share what multiplies, by twos (measured with 16
+    // threads of a Xeon, docs/design/cpu_all_pairs.md).
+    constexpr idx_t kShareOfTeams = 8;
     const bool byDoubles = isForDoubles(setup, problem, k);
-    if (byDoubles && setup.depth <= kShort &&
-        problem.choice.arithmetic == Arithmetic::Auto) {
-        return AllPairs::Doubles;
+    if (problem.choice.arithmetic == Arithmetic::Auto) {
+        if (setup.team > 1 && kShareOfTeams * k <= setup.numVectors) {
+            return AllPairs::None;
+        }
+        if (byDoubles && setup.depth <= kShort) {
+            return AllPairs::Doubles;
+        }
     }
     if (isForBytes(setup, problem, k, shapeOnly)) {
         return AllPairs::Bytes;

@@ -61,21 +61,6 @@ class CertifiedSearch {
     }
 
    private:
-    /// The variant is that of k: some candidates more are no reason for one
-    /// that is better for more of them.
-    Plan planCandidates(const Setup<T>& setup) const {
-        const Plan plan = planSearch(setup, problem_, candidates_, false);
-        if (plan.variant == Variant::Direct ||
-            problem_.choice.variant != Variant::Auto) {
-            return plan;
-        }
-        KnnProblem<T> problem = problem_;
-        problem.choice.variant = planSearch(setup, problem_, k_, false).variant;
-        return problem.choice.variant == plan.variant
-                ? plan
-                : planSearch(setup, problem, candidates_, false);
-    }
-
     /// Rows of the caller's queries of those that are left.
     std::vector<idx_t> rowsLeft() const {
         std::vector<idx_t> rows(left_);
@@ -142,7 +127,8 @@ class CertifiedSearch {
                 setup_.metric, setup_.depth, setup_.numVectors, byInt16};
         candidates_ = withMargin(k_, source);
         source.metric = metric;
-        const Plan plan = planCandidates(setup);
+        const Plan plan =
+                planCandidates(setup, problem_, k_, candidates_, false);
         Certifier<T> certifier(kernels_, k_, source);
         certifier.direct = plan.variant == Variant::Direct;
         certifier.vectorSquares = squares_.get();
@@ -211,6 +197,32 @@ class CertifiedSearch {
 } // namespace
 
 template <class T>
+Plan planCandidates(
+        const Setup<T>& setup,
+        const Problem<T>& problem,
+        idx_t k,
+        idx_t candidates,
+        bool predict) {
+    // Of fewer vectors, buffers of some candidates more than k are less work
+    // than heaps of them (measured, docs/design/cpu_rescoring.md).
+    constexpr idx_t kVectorsOfHeap = 4096;
+    const Plan plan = planSearch(setup, problem, candidates, predict);
+    if (plan.variant == Variant::Direct ||
+        problem.choice.variant != Variant::Auto) {
+        return plan;
+    }
+    Problem<T> forced = problem;
+    forced.choice.variant = planSearch(setup, problem, k, false).variant;
+    if (forced.choice.variant == Variant::Var1 && k > 1 &&
+        setup.numVectors / kVectorsOfHeap < k) {
+        forced.choice.variant = Variant::Buffered;
+    }
+    return forced.choice.variant == plan.variant
+            ? plan
+            : planSearch(setup, forced, candidates, predict);
+}
+
+template <class T>
 void runCertified(const KnnProblem<T>& problem, const Setup<T>& setup) {
     if (setup.numQueries == 0) {
         return;
@@ -225,7 +237,12 @@ void runCertified(const KnnProblem<T>& problem, const Setup<T>& setup) {
     CertifiedSearch<T>(problem, setup).run();
 }
 
-template void runCertified(const KnnProblem<float>&, const Setup<float>&);
-template void runCertified(const KnnProblem<double>&, const Setup<double>&);
+#define INSTANTIATE(T)                                               \
+    template Plan planCandidates(                                    \
+            const Setup<T>&, const Problem<T>&, idx_t, idx_t, bool); \
+    template void runCertified(const KnnProblem<T>&, const Setup<T>&);
+INSTANTIATE(float)
+INSTANTIATE(double)
+#undef INSTANTIATE
 
 } // namespace faiss_bits::cpu

@@ -120,7 +120,8 @@ inline idx_t withMargin(idx_t k, const SweepKind& source) {
     // Of few the margin would be one, which is missed as often as there is
     // another.
     const bool one = k < 4 && within < 0.002;
-    const idx_t margin = (one ? 1 : 2) + k / 64 + idx_t(most);
+    const idx_t few = one ? 1 : within < 0.02 ? 2 : 3;
+    const idx_t margin = few + k / 64 + idx_t(most);
     return k < numVectors - margin ? k + margin : numVectors;
 }
 

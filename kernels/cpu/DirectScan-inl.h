@@ -33,6 +33,25 @@ constexpr auto scanTerms() {
     }
 }
 
+/// largestOf of as many rows as a vector has lanes, or `valid`.
+template <class T, class V>
+HWY_INLINE V largestOfRows(
+        const ScanRows<T>& rows,
+        idx_t first,
+        int valid,
+        bool areDense,
+        V largest) {
+    const hn::ScalableTag<T> d;
+    const int count = std::min(valid, lanesOf<T>());
+    if (areDense && count > 0) {
+        return largestOf(d, rows.row(first), count * rows.depth, largest);
+    }
+    for (int i = 0; i < count; ++i) {
+        largest = largestOf(d, rows.row(first + i), rows.depth, largest);
+    }
+    return largest;
+}
+
 template <KernelMetric kMetric, int kDepth, class T>
 void scanDirectly(const ScanJob<T>& job) {
     using Terms = decltype(scanTerms<kMetric>());
@@ -59,17 +78,6 @@ void scanDirectly(const ScanJob<T>& job) {
                 std::copy_n(scales, valid, job.scales + (begin - job.begin));
             }
         }
-        if constexpr (kMetric == KernelMetric::Product) {
-            if (job.largestComponent && isDense) {
-                largest = largestOf(
-                        d, rows.row(begin), valid * job.depth, largest);
-            } else if (job.largestComponent) {
-                for (int i = 0; i < valid; ++i) {
-                    largest = largestOf(
-                            d, rows.row(begin + i), job.depth, largest);
-                }
-            }
-        }
         for (int row = 0; row < job.rows; ++row) {
             const T* query = job.queries + row * job.queryStride;
             for (int v = 0; v < kWidth; v += kLanes) {
@@ -78,6 +86,13 @@ void scanDirectly(const ScanJob<T>& job) {
                         query, rows, first, valid - v);
                 if constexpr (kMetric == KernelMetric::Cosine) {
                     sums = hn::Mul(sums, hn::Load(d, scales + v));
+                }
+                if constexpr (kMetric == KernelMetric::Product) {
+                    // Rows that the scan has brought into the cache.
+                    if (job.largestComponent && row == 0) {
+                        largest = largestOfRows(
+                                rows, first, valid - v, isDense, largest);
+                    }
                 }
                 hn::Store(sums, d, values + v);
             }

@@ -56,13 +56,15 @@ Plan planKnn(const KnnProblem<T>& problem) {
             sweepByInt16(setup);
         }
     }
-    const idx_t k = problem.mode != SearchMode::Plain && !isAllPairs
-            ? withMargin(
-                      problem.k,
-                      {setup.metric, setup.depth, setup.numVectors, byInt16})
-            : problem.k;
     // An empty index still has a plan of a search, not of a range search.
-    return planSearch(setup, problem, std::max<idx_t>(1, k), true);
+    const auto least = [](idx_t count) { return std::max<idx_t>(1, count); };
+    if (problem.mode == SearchMode::Plain || isAllPairs) {
+        return planSearch(setup, problem, least(problem.k), true);
+    }
+    const idx_t k = std::min(problem.k, setup.numVectors);
+    const idx_t candidates = withMargin(
+            k, {setup.metric, setup.depth, setup.numVectors, byInt16});
+    return planCandidates(setup, problem, least(k), least(candidates), true);
 }
 
 template void runKnn(const KnnProblem<float>&);

@@ -147,6 +147,8 @@ class Told:
     def __init__(self, kind, python, threads, *arguments):
         self.kind = kind
         self.worker = {"native": NumpyNative, "wheel": Numpy,
+                       "before": type("B", (Numpy,),
+                                      {"names": ("faiss_bits_before",)}),
                        "scale": type("S", (Numpy,), {"names": ("numpy",)})
                        }[kind]()
         self.process = type("P", (), {"poll": staticmethod(lambda: None)})
@@ -246,6 +248,55 @@ def test_plain_mode_takes_part(run, monkeypatch):
                                                    "faiss_bits_plain"]
     monkeypatch.setattr(Numpy, "wrong", ("faiss_bits_plain",))
     assert run()[0] == 1
+
+
+def test_a_commit_before_takes_part(run, monkeypatch, tmp_path):
+    """Where it is asked for, and its answers are looked at, too."""
+    before = tmp_path / "before.so"
+    before.touch()
+    cell, other = (flat_cells.Cell(40, 4, q, 3) for q in (20, 1))
+    monkeypatch.setattr(driver.flat_cells, "cells_of",
+                        lambda groups: {cell: {"ours", "before"},
+                                        other: {"ours"}})
+    status, data = run()
+    assert status == 0 and "before_commit" not in data["meta"]
+    assert {r["method"] for r in data["rows"]} == {"faiss_bits"}
+    arguments = "--before", str(before), "--before-commit", "old"
+    status, data = run(*arguments)
+    assert status == 0 and data["meta"]["before_commit"] == "old"
+    assert [(r["q"], r["method"]) for r in data["rows"]] == [
+        (20, "faiss_bits"), (20, "faiss_bits_before"), (1, "faiss_bits")]
+    monkeypatch.setattr(Numpy, "wrong", ("faiss_bits_before",))
+    assert run(*arguments)[0] == 1
+    with pytest.raises(SystemExit):
+        run("--before", "none.so")
+
+
+def test_cells_of_a_commit_before():
+    """All of float32, each once, with the parties of its other groups."""
+    cells = flat_cells.cells_of(flat_cells.GROUPS)
+    assert all(("before" in parties) == (cell.dtype == "float32")
+               for cell, parties in cells.items())
+    alone = flat_cells.cells_of(["before"])
+    assert all(parties == {"ours", "before"} for parties in alone.values())
+    assert set(alone) == {c for c in cells if c.dtype == "float32"}
+
+
+def test_a_library_without_modes():
+    """`plain` is no argument of its search."""
+    calls = []
+    worker = bench_worker.Before.__new__(bench_worker.Before)
+    bench_worker.Worker.__init__(worker, 2)
+    worker.index = 1
+    worker.library = type("L", (), {"benchIndexSearch": staticmethod(
+        lambda *arguments: calls.append(arguments))})
+    worker.cell = {"metric": "L2", "dtype": "float32"}
+    worker.queries = X
+    D, I = np.empty((1, 1), np.float32), np.empty((1, 1), np.int64)
+    worker.search("faiss_bits_before", "auto", 1, 1, D, I)
+    (index, q, queries, k, threads, variant, out, ids), = calls
+    assert (index, q.value, k.value, threads, variant) == (1, 1, 1, 2, b"auto")
+    assert out.value == D.ctypes.data and ids.value == I.ctypes.data
 
 
 @pytest.mark.parametrize("method", ["faiss_bits", "faiss_cpu_173"])

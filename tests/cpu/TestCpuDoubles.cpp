@@ -170,6 +170,35 @@ TEST_P(CpuDoubles, ChosenWhereItPays) {
     }
 }
 
+/// Threads beside each other have candidates up to an eighth of the vectors.
+TEST_P(CpuDoubles, ThreadsHaveCandidatesOfFewer) {
+    CpuCase c = newCase();
+    c.contents = Contents::Uniform;
+    c.q = 150;
+    c.n = 900;
+    c.d = 16;
+    for (const int64_t k : {112, 113}) {
+        c.k = k;
+        const CpuData<float> data(c);
+        const CpuResult<float> expected = data.canonicalResult();
+        for (const int threads : {1, 3}) {
+            for (const cpu::Choice& choice : choicesOf(cpu::Variant::Auto)) {
+                auto problem = data.problem(choice, threads);
+                const auto setup = cpu::checkProblem<float>(problem, false);
+                const bool isFast = cpu::canonicalKernelsFor<float>(
+                                            setup.metric, setup.target)
+                                            .prefersAllPairs;
+                EXPECT_EQ(
+                        cpu::allPairsFor(setup, problem, k, false) ==
+                                cpu::AllPairs::Doubles,
+                        isFast && (threads == 1 || k == 113))
+                        << choice.target << " " << threads << " threads";
+            }
+            ASSERT_TRUE(data.checkCanonical(data.run({}, threads), expected));
+        }
+    }
+}
+
 INSTANTIATE_TEST_SUITE_P(
         Metrics,
         CpuDoubles,

@@ -74,9 +74,15 @@ TEST(CpuPlan, SaysWhatWillRun) {
     }
 }
 
-/// Of the variants that compute alike: see ThreadsDoNotChangeTheArithmetic.
+/// Of the variants that compute alike: see ThreadsDoNotChangeTheArithmetic. A
+/// certified search takes that of k; its predictions are of some more.
 TEST(CpuPlan, PredictsEveryVariantThatCanRunAndTakesTheBest) {
+    auto list = shapes();
     for (auto p : shapes()) {
+        p.mode = SearchMode::Plain;
+        list.push_back(p);
+    }
+    for (const auto& p : list) {
         if (p.numQueries == 0 || p.numVectors == 0) {
             continue;
         }
@@ -100,8 +106,25 @@ TEST(CpuPlan, PredictsEveryVariantThatCanRunAndTakesTheBest) {
             }
             chosen = variant == plan.variant ? seconds : chosen;
         }
-        EXPECT_EQ(plan.predictedSeconds, best);
+        if (p.mode == SearchMode::Plain) {
+            EXPECT_EQ(plan.predictedSeconds, best);
+        }
         EXPECT_EQ(plan.predictedSeconds, chosen);
+    }
+}
+
+/// Candidates of a few neighbours: in heaps only where the vectors are many,
+/// and then where a plain search has them there.
+TEST(CpuPlan, HeapsOfCandidatesAreForManyVectors) {
+    for (const idx_t k : {2, 4, 8}) {
+        for (const int d : {8, 64}) {
+            auto p = shape(1000, 4096 * k - 1, d, k);
+            EXPECT_NE(cpu::planKnn(p).variant, cpu::Variant::Var1);
+            p.numVectors = 4096 * k;
+            const auto variant = cpu::planKnn(p).variant;
+            p.mode = SearchMode::Plain;
+            EXPECT_EQ(variant, cpu::planKnn(p).variant);
+        }
     }
 }
 

@@ -106,5 +106,16 @@ TEST(CpuPooled, RowsOfSeveralBlocksHaveTheirOwnResults) {
     }
 }
 
+/// One more where an error of the k-th may hold some, on both sides of that.
+TEST(CpuMargin, OneMoreWhereSomeAreWithinAnError) {
+    const auto margin = [](idx_t k, int depth) {
+        return cpu::withMargin(k, {cpu::KernelMetric::L2, depth, 100000}) - k;
+    };
+    EXPECT_EQ(margin(1, 16), 1);
+    EXPECT_EQ(margin(10, 75), 2);
+    EXPECT_EQ(margin(10, 76), 3);
+    EXPECT_EQ(margin(10, 128), 3);
+}
+
 } // namespace
 } // namespace faiss_bits::test
