@@ -89,8 +89,8 @@ class ExactRows : public GpuTest {
             entries.push_back(entryOf(keys[c], c));
         }
         std::sort(entries.begin(), entries.end());
-        for (const uint32_t wanted : {1u, cols / 7 + 1, cols / 2 + 1, cols}) {
-            for (const uint32_t more : {0u, 1u, wanted / 10, cols}) {
+        for (const uint32_t wanted : {1u, cols / 2 + 1, cols}) {
+            for (const uint32_t more : {0u, wanted / 10, cols}) {
                 for (const uint32_t vectorLoads : {0u, 1u}) {
                     ExactCase c;
                     c.source.keys = device.data();
@@ -138,7 +138,7 @@ TEST_F(ExactRows, AnyKeysAnyBlocks) {
     if (sharesRows()) {
         teams.insert(teams.end(), {2, 4, 8});
     }
-    for (const uint32_t cols : {1u, 2u, 511u, 8192u, 8193u, 70001u}) {
+    for (const uint32_t cols : {1u, 511u, 8193u, 70001u}) {
         for (const auto& kind : kinds) {
             std::vector<float> keys(cols);
             for (uint32_t c = 0; c < cols; ++c) {

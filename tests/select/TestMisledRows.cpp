@@ -37,7 +37,6 @@ const std::vector<Lie> kLies = {
         Lie::SampleIsBest,
         Lie::SampleIsWorst,
         Lie::BothAreBest,
-        Lie::BothOfSomeRows,
         Lie::WorstDescending,
         Lie::RandomWalk,
         Lie::ClustersInRandom,

@@ -267,8 +267,9 @@ struct SplitRowsBody {
                 {count,
                  survivors,
                  params.capacity,
-                 params.stage > 0 ? nullptr
-                                  : shared.held[threadIdx.x / kWarpSize]}};
+                 params.stage > 0
+                         ? nullptr
+                         : shared.held[threadIdx.x / kWarpSize]}};
         if constexpr (kStreams) {
             typename Stream::Tile tile(params, rowOfKeys);
             for (uint32_t t = 0; t < stream.numTiles && !kept.overflow.isFull;
