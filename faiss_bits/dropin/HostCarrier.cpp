@@ -20,7 +20,10 @@ HostCarrier::HostCarrier(int device) : device_(device) {
 
 HostCarrier::~HostCarrier() {
     const std::lock_guard<std::mutex> lock(mutex());
-    kept()[device_].push_back(parts_);
+    std::vector<Parts>& all = kept()[device_];
+    // The last is taken next: by the thread that searches, which alone needs
+    // where results land.
+    all.insert(parts_.landing ? all.end() : all.begin(), parts_);
 }
 
 int HostCarrier::deviceOfThread() {

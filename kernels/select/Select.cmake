@@ -52,7 +52,7 @@ foreach(keys FloatKeys HalfKeys BFloat16Keys BiasedKeys)
   set(signatures
     "launchSampleLimit<${keys}>(${threshold_arguments})"
     "launchSplitRows<${keys}>(${threshold_arguments})"
-    "launchRowsAgain<${keys}>(${threshold_arguments})")
+    "launchRowsAgain<${keys}>(const RowsAgainParams&, unsigned, cudaStream_t)")
   foreach(policy IN LISTS finish_policies)
     list(APPEND signatures
       "launchFinishRows<${keys}, ${policy}>(${threshold_arguments})")

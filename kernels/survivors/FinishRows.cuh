@@ -146,17 +146,6 @@ struct FinishRowsBody {
     }
 };
 
-/// For k that one block cannot sort: what is left to do before the sort.
-template <class Again, int Threads>
-__global__ void __launch_bounds__(Threads)
-        rowsAgainKernel(const __grid_constant__ typename Again::Params params) {
-    __shared__ typename Again::SharedStorage shared;
-    waitForPrevious();
-    if (Again::isNeeded(params, blockIdx.x)) {
-        Again::run(shared, params, blockIdx.x);
-    }
-}
-
 template <class T, class Again, int Threads, int Room>
 __global__ void __launch_bounds__(Threads, 1024 / Threads)
         finishRowsKernel(const __grid_constant__

@@ -7,6 +7,7 @@
 #include <random>
 #include <span>
 
+#include "kernels/select/threshold/HeldPlan.h"
 #include "kernels/select/threshold/SamplePlaces.h"
 #include "kernels/select/threshold/ThresholdPlan.h"
 #include "tests/common/Compare.h"
@@ -23,6 +24,9 @@ enum class Lie {
     SampleIsBest,     ///< the limit is too low
     SampleIsWorst,    ///< too high
     BothAreBest,      ///< the second sample is misled too
+    BothOfSomeRows,   ///< of every third row
+    TinyAndZeros,     ///< both see all but a few of the k best, which lie
+                      ///< below zero as near as can be; all others are zeros
     WorstDescending,  ///< too high, and every key passes on the way down
     RandomWalk,       ///< how many of the best a run has is all or nothing
     ClustersInRandom, ///< runs of random lengths
@@ -102,6 +106,11 @@ void fillRow(
         }
     };
     switch (lie) {
+        case Lie::BothOfSomeRows:
+            if (row % 3 != 1) {
+                return;
+            }
+            [[fallthrough]];
         case Lie::BothAreBest:
             raise(true, -1);
             [[fallthrough]];
@@ -129,6 +138,24 @@ void fillRow(
                 }
             }
             return;
+        case Lie::TinyAndZeros: {
+            std::fill(keys.begin(), keys.end(), 0.0f);
+            int left = p.k + 50;
+            const auto lower = [&](uint32_t column) {
+                left -= keys[column] == 0;
+                keys[column] = -1e-40f;
+            };
+            for (const bool isAgain : {false, true}) {
+                for (uint32_t column : sampledColumns(p, plan, row, isAgain)) {
+                    lower(column);
+                }
+            }
+            ASSERT_GT(left, 0);
+            while (left > 0) {
+                lower(uint32_t(random() % p.cols));
+            }
+            return;
+        }
         case Lie::EqualButSample:
             std::fill(keys.begin(), keys.end(), 0.5f);
             return raise(false, 2);
@@ -151,6 +178,9 @@ class MisledRows : public GpuTest {
         for (int64_t r = 0; r < p.rows; ++r) {
             const std::span<float> row(keys.data() + r * p.cols, p.cols);
             fillRow(row, lie, p, plan, uint32_t(r));
+            if (HasFatalFailure()) {
+                return;
+            }
             for (float& key : row) {
                 key = roundTo(p.keyType, p.largest ? -key : key);
             }
@@ -246,6 +276,52 @@ TEST_F(MisledRows, ReadAgainByAllBlocks) {
     expectAllLies(1, 1000000, {100, 3000, 70000});
 }
 
+/// And what both turns misled by clusters of blocks, of any size.
+TEST_F(MisledRows, ReadAgainByClusters) {
+    if (!sharesRows()) {
+        GTEST_SKIP() << "needs clusters of blocks";
+    }
+    const auto blocksOf = [](int64_t cols, int k) {
+        const ThresholdPlan plan =
+                planThreshold(problemOf(8, cols, k, DataType::Float32, false));
+        EXPECT_EQ(plan.policy.room, 0) << plan.toString();
+        return plan.lastBlocks;
+    };
+    const uint32_t most = mostClusterBlocks(deviceTraits());
+    EXPECT_EQ(blocksOf(16384 * 2 - 1, 5000), 1u);
+    EXPECT_EQ(blocksOf(16384 * 2, 5000), 2u);
+    EXPECT_EQ(blocksOf(16384 * most - 1, 30000), most / 2);
+    EXPECT_EQ(blocksOf(16384 * most, 30000), most);
+    for (const Lie lie : {Lie::BothAreBest, Lie::EqualButSample}) {
+        for (const int64_t cols : {2 * 16384 - 1, 2 * 16384 + 3}) {
+            expectSelects(
+                    problemOf(8, cols, 5000, DataType::Float32, false), lie);
+            expectSelects(
+                    problemOf(8, cols, 5000, DataType::Float16, true), lie);
+        }
+        for (const int64_t cols : {16384 * most - 1, 16384 * most}) {
+            expectSelects(
+                    problemOf(3, cols, 30000, DataType::Float32, true), lie);
+            expectSelects(
+                    problemOf(3, cols, 2049, DataType::BFloat16, false), lie);
+        }
+    }
+    // More rows than clusters.
+    for (const Lie lie : {Lie::BothAreBest, Lie::BothOfSomeRows}) {
+        expectSelects(
+                problemOf(150, 33001, 5000, DataType::Float16, true), lie);
+        expectSelects(
+                problemOf(20, 300000, 9000, DataType::Float32, false), lie);
+    }
+    // Zeros are not within a limit below them.
+    expectSelects(
+            problemOf(2, 400000, 30000, DataType::Float32, false),
+            Lie::TinyAndZeros);
+    expectSelects(
+            problemOf(2, 400000, 30000, DataType::BFloat16, true),
+            Lie::TinyAndZeros);
+}
+
 /// Too few keys and columns for another turn.
 TEST_F(MisledRows, ReadAgainByABlock) {
     const SelectProblem shape = withoutClusters(
@@ -274,6 +350,7 @@ TEST_F(MisledRows, Small) {
             expectSelects(
                     problemOf(1, 4200000, k, DataType::Float32, false), lie);
         }
+        expectSelects(problemOf(4, 40000, 4500, DataType::Float32, false), lie);
         const auto block = problemOf(5, 9000, 40, DataType::Float32, false);
         expectSelects(onSmallDevice(block), lie);
         const auto large = problemOf(4, 20001, 2500, DataType::Float32, false);

@@ -188,6 +188,15 @@ TEST(ThresholdPlans, CapacitiesAreWithinTheSortsLimit) {
             EXPECT_NO_THROW(
                     survivorSortWorkspaceBytes(plan.batchRows, plan.capacity));
             EXPECT_GE(uint64_t(plan.splits) * plan.segment, uint64_t(p.cols));
+            EXPECT_EQ(plan.lastBlocks & (plan.lastBlocks - 1), 0u);
+            EXPECT_GE(plan.lastBlocks, 1u);
+            EXPECT_LE(
+                    int(plan.lastBlocks),
+                    p.device.computeCapability < 90
+                            ? 1
+                            : std::min(
+                                      mostClusterBlocks(p.device),
+                                      p.device.multiprocessors));
         }
         most = std::max(most, plan.capacity);
     });

@@ -20,10 +20,10 @@ constexpr idx_t kMostCols = 4096;
 constexpr idx_t kMostNarrowCols = 8192;
 constexpr int kMostKOfOne = 16; // number of a lane
 constexpr int kMostKOfTwo = 48;
-constexpr int kMostK = 64;          // rows of one turn
-constexpr int kMostKOfTurns = 40;   // of several
-constexpr int kMostKOfShort = 32;   // of up to 1,024 columns
-constexpr int kMostNarrowK = 32;    // of one turn
+constexpr int kMostK = 64;        // rows of one turn
+constexpr int kMostKOfTurns = 40; // of several
+constexpr int kMostKOfShort = 32; // of up to 1,024 columns
+constexpr int kMostNarrowK = 32;  // of one turn
 constexpr int kMostNarrowKOfTurns = 16;
 
 /// A kernel has so many keys of a lane at a time; a row takes as few turns as
@@ -46,9 +46,9 @@ int leastItems(const int (&items)[kCount], idx_t cols) {
 
 template <class T>
 FewOfLanesLaunch launchOf(FewOfLanesShape shape) {
-#define BITS_FEW_OF_LANES(kItems, kMinima)                      \
-    if (shape.items == kItems && shape.minima == kMinima) {     \
-        return launchFewOfLanes<T, kItems, kMinima>;            \
+#define BITS_FEW_OF_LANES(kItems, kMinima)                  \
+    if (shape.items == kItems && shape.minima == kMinima) { \
+        return launchFewOfLanes<T, kItems, kMinima>;        \
     }
     BITS_FEW_OF_LANES(32, 1)
     BITS_FEW_OF_LANES(32, 2)

@@ -19,8 +19,9 @@
 
 namespace faiss_bits {
 
-/// A row without bias. Pack p of a lane begins at place (p * kLanes + lane) * 4
-/// of packs of 16 bytes, in the first of which the row begins.
+/// A row without bias. Pack p of a lane begins at place
+/// (p * kLanes + (lane ^ turn(p))) * 4 of packs of 16 bytes, in the first of
+/// which the row begins.
 template <int kLanes, int kPacks, int kMinima>
 class FewOfPacks {
     static constexpr int kPack = 4;               // keys
@@ -112,10 +113,14 @@ class FewOfPacks {
                 params_.rowStride * int64_t(row_);
     }
 
+    __device__ __forceinline__ static int placeOf(int pack) {
+        return pack * kStep + (Group::lane() ^ Bits::turn(pack)) * kPack;
+    }
+
     /// By the row's address: by that of a pack the assembler makes one load of
     /// the pack of these, and it may end behind the caller's memory.
     __device__ __forceinline__ const float* keyByKey(int pack) const {
-        return keys() + (pack * kStep + Group::lane() * kPack - int(skew_));
+        return keys() + (placeOf(pack) - int(skew_));
     }
 
     /// What the row has in its first pack and in its last one comes key by key;
@@ -123,15 +128,14 @@ class FewOfPacks {
     __device__ __forceinline__ void load() {
         const uintptr_t first = reinterpret_cast<uintptr_t>(keys());
         const float4* from =
-                reinterpret_cast<const float4*>(first & ~uintptr_t(15)) +
-                Group::lane();
+                reinterpret_cast<const float4*>(first & ~uintptr_t(15));
         skew_ = uint32_t(first / sizeof(float) % kPack);
-        const int left = int(skew_ + params_.cols) - Group::lane() * kPack;
+        const int left = int(skew_ + params_.cols);
         const float nan = __uint_as_float(0x7FC00000u);
         float4 loaded[kPacks];
         loaded[0] = make_float4(nan, nan, nan, nan);
         if (skew_ == 0 || Group::lane() > 0) {
-            loaded[0] = __ldg(from);
+            loaded[0] = __ldg(from + placeOf(0) / kPack);
         } else {
             const float* key = keyByKey(0);
             loaded[0].w = __ldg(key + 3);
@@ -145,13 +149,13 @@ class FewOfPacks {
 #pragma unroll
         for (int p = 1; p < kPacks; ++p) {
             if (p < kSure) {
-                loaded[p] = __ldg(from + p * kLanes);
+                loaded[p] = __ldg(from + placeOf(p) / kPack);
                 continue;
             }
             loaded[p] = make_float4(nan, nan, nan, nan);
-            const int some = left - p * kStep;
+            const int some = left - placeOf(p);
             if (some >= kPack) {
-                loaded[p] = __ldg(from + p * kLanes);
+                loaded[p] = __ldg(from + placeOf(p) / kPack);
             } else if (some > 0) {
                 const float* key = keyByKey(p);
                 loaded[p].x = __ldg(key);
@@ -326,7 +330,9 @@ class FewOfPacks {
     __device__ __forceinline__ uint32_t columnOf(uint32_t kept) const {
         const uint32_t lane = kept % kLanes;
         const uint32_t i = kept / kLanes;
-        return (i / kPack * kLanes + lane) * kPack + i % kPack - skew_;
+        const uint32_t pack = i / kPack;
+        return (pack * kLanes + (lane ^ Bits::turn(pack))) * kPack + i % kPack -
+                skew_;
     }
 
     /// Ranks of the survivors, at most kEach of a lane, and the results.

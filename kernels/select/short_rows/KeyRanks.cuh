@@ -13,7 +13,7 @@ struct KeyRanks {
 
     /// keys      [kEach * kLanes], `count` of them and NaN behind, aligned to
     ///           16 bytes
-    /// room      [kEach * kLanes], overwritten where keys are equal
+    /// room      the same, overwritten where keys are equal
     /// mine, columns  of this lane; of equal keys the lower column comes before
     /// ranks     zero before
     __device__ __forceinline__ static void count(
@@ -61,12 +61,19 @@ struct KeyRanks {
             room[e * kLanes + Group::lane()] = columns[e];
         }
         __syncwarp();
-        for (uint32_t i = 0; i < count; ++i) {
-            const float key = keys[i];
-            const uint32_t column = room[i];
+        for (uint32_t from = 0; from < count; from += 4) {
+            const float4 some = *reinterpret_cast<const float4*>(keys + from);
+            const uint4 at = *reinterpret_cast<const uint4*>(room + from);
 #pragma unroll
             for (int e = 0; e < kEach; ++e) {
-                ranks[e] += key == mine[e] && column < columns[e] ? 1.0f : 0.0f;
+                const auto add = [&](float key, uint32_t column) {
+                    const bool is = key == mine[e] && column < columns[e];
+                    ranks[e] += is ? 1.0f : 0.0f;
+                };
+                add(some.x, at.x);
+                add(some.y, at.y);
+                add(some.z, at.z);
+                add(some.w, at.w);
             }
         }
         __syncwarp();

@@ -5,12 +5,19 @@
 namespace faiss_bits {
 
 /// A bit for each of a lane's keys, packs of four of them, in the order of a
-/// row's columns: pack after pack, and in a pack lane after lane.
+/// row's columns: pack after pack, and in a pack lane after lane, turned.
 template <int kLanes, int kPacks>
 struct PackBits {
     static constexpr int kPack = 4;
     static constexpr int kWords = (kPacks * kPack + 31) / 32;
     using Group = LaneGroup<kLanes>;
+
+    /// Of the packs of all lanes side by side a lane has number
+    /// lane ^ turn(pack): keys at even distances do not meet in one lane.
+    __host__ __device__ static constexpr int turn(int pack) {
+        static_assert(kPacks <= 16);
+        return pack * kLanes / 16;
+    }
 
     uint32_t words[kWords] = {};
 
@@ -68,7 +75,14 @@ struct PackBits {
         }
         PackBits taken = ofPacks(packs);
         const PackBits next = ofPacks(packs + 1).without(taken);
-        const uint32_t earlier = before + Group::sumBefore(next.count());
+        // In the order of columns, and back.
+        const int number = Group::lane() ^ turn(packs);
+        const uint32_t turned =
+                __shfl_sync(kFullWarp, next.count(), number, kLanes);
+        const uint32_t earlier =
+                before +
+                __shfl_sync(
+                        kFullWarp, Group::sumBefore(turned), number, kLanes);
         uint32_t left = wanted - min(wanted, earlier);
 #pragma unroll
         for (int w = 0; w < kWords; ++w) {

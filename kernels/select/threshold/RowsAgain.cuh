@@ -1,43 +1,14 @@
-/// What becomes of a row that its sample misled.
+/// What becomes of a row that its samples misled: its limit is found exactly,
+/// and it is read once more.
 #pragma once
 
+#include "kernels/common/DependentLaunch.h"
+#include "kernels/select/threshold/ExactRow.cuh"
 #include "kernels/select/threshold/Misled.cuh"
-#include "kernels/select/threshold/RowSurvivors.cuh"
-#include "kernels/select/threshold/ThresholdParams.h"
+#include "kernels/select/threshold/RowsAgainParams.h"
+#include "kernels/select/threshold/SplitRows.cuh"
 
 namespace faiss_bits {
-
-/// A limit that at least `wanted` and at most `room` of the row's entries are
-/// not above, whatever they are: several readings of the row by one block.
-template <class Tile, int Threads>
-__device__ inline uint64_t exactLimit(
-        typename BlockNarrow<Threads>::SharedStorage& shared,
-        const KeySource& params,
-        uint32_t row,
-        uint32_t wanted,
-        uint32_t room) {
-    const Tile tile(params, row);
-    const auto forEach = [&](auto take) {
-        constexpr int kChunk = 4;
-        for (uint64_t at = threadIdx.x; at < params.cols;
-             at += Threads * kChunk) {
-            uint64_t entries[kChunk];
-#pragma unroll
-            for (int i = 0; i < kChunk; ++i) {
-                const uint64_t c = at + i * Threads;
-                entries[i] =
-                        c < params.cols ? tile.entryAt(uint32_t(c)) : kNoEntry;
-            }
-#pragma unroll
-            for (int i = 0; i < kChunk; ++i) {
-                if (entries[i] != kNoEntry) {
-                    take(entries[i]);
-                }
-            }
-        }
-    };
-    return BlockNarrow<Threads>{shared}.limit(forEach, wanted, room);
-}
 
 /// The policy of kernels/survivors/FinishRows.cuh where the keys are in memory.
 /// The second turn has most likely found what the sample missed (see rareSum in
@@ -46,7 +17,8 @@ __device__ inline uint64_t exactLimit(
 template <class Tile, int Threads>
 struct RowsAgainFromKeys {
     using Params = ThresholdParams;
-    using SharedStorage = typename BlockNarrow<Threads>::SharedStorage;
+    using Exact = ExactRow<Tile, Threads>;
+    using SharedStorage = typename Exact::SharedStorage;
 
     __device__ static bool isNeeded(
             const ThresholdParams& params,
@@ -71,9 +43,14 @@ struct RowsAgainFromKeys {
             __syncthreads();
             return;
         }
-        const uint32_t wanted = min(uint32_t(params.k), params.cols);
-        const uint64_t limit = exactLimit<Tile, Threads>(
-                shared, params, params.firstRow + row, wanted, params.capacity);
+        const uint64_t limit = Exact{shared}.limit(
+                params,
+                params.firstRow + row,
+                0,
+                params.cols,
+                min(uint32_t(params.k), params.cols),
+                params.capacity,
+                RowAlone());
         if (threadIdx.x == 0) {
             *count = 0;
             params.limits[row] = limit;
@@ -88,5 +65,115 @@ struct RowsAgainFromKeys {
         __syncthreads();
     }
 };
+
+/// Before survivors are sorted in memory: what both turns misled is read again
+/// by the blocks of clusters, which take these rows in turn.
+template <class T, class Tile, int Threads>
+struct RowsAgainBody {
+    using Exact = ExactRow<Tile, Threads>;
+    using ToList = typename SplitRowsBody<T, Tile, false>::ToGlobal;
+
+    struct SharedStorage {
+        typename Exact::SharedStorage exact;
+        uint32_t sums[Exact::kBins];
+        uint32_t misled[Threads];
+    };
+
+    SharedStorage& shared;
+    const RowsAgainParams& params;
+
+    __device__ void run() {
+        const RowOfCluster<Threads> team(shared.sums, params.sampleParts);
+        if (team.rank >= team.blocks) {
+            return;
+        }
+        const uint32_t clusters = gridDim.x / params.sampleParts;
+        // The next of the misled rows, in their order, that is this cluster's.
+        uint32_t next = blockIdx.x / params.sampleParts;
+        for (uint32_t from = 0; from < params.rows; from += Threads) {
+            const bool isMisled = from + threadIdx.x < params.rows &&
+                    !isSettled(from + threadIdx.x);
+            const uint32_t count = __syncthreads_count(isMisled);
+            if (next >= count) {
+                next -= count;
+                continue;
+            }
+            const uint32_t place =
+                    sumOfThreadsBefore<Threads>(isMisled, shared.exact.ofWarps);
+            if (isMisled) {
+                shared.misled[place] = from + threadIdx.x;
+            }
+            __syncthreads();
+            for (; next < count; next += clusters) {
+                readAgain(team, shared.misled[next]);
+            }
+            next -= count;
+        }
+    }
+
+   private:
+    /// Whether a list of either turn is right. Writes its count.
+    __device__ __forceinline__ bool isSettled(uint32_t row) const {
+        uint32_t count = params.counts[row];
+        if (misledBy(params, count) != Misled::No) {
+            count = params.countsAgain ? params.countsAgain[row] : 0;
+            if (misledBy(params, count) != Misled::No) {
+                return false;
+            }
+        }
+        if (blockIdx.x == 0) {
+            params.settled[row] = count;
+        }
+        return true;
+    }
+
+    __device__ __forceinline__ void readAgain(
+            const RowOfCluster<Threads>& team,
+            uint32_t row) {
+        constexpr uint32_t kTile = Threads * Tile::kItems;
+        const uint32_t tiles = (params.cols - 1) / kTile + 1;
+        const uint64_t segment =
+                uint64_t((tiles - 1) / team.blocks + 1) * kTile;
+        const uint32_t begin =
+                uint32_t(min(team.rank * segment, uint64_t(params.cols)));
+        const uint32_t end =
+                uint32_t(min(begin + segment, uint64_t(params.cols)));
+        const uint64_t limit = Exact{shared.exact}.limit(
+                params,
+                params.firstRow + row,
+                begin,
+                end,
+                min(uint32_t(params.k), params.cols),
+                params.capacity,
+                team);
+        uint32_t* count = params.settled + row;
+        if (team.rank == 0 && threadIdx.x == 0) {
+            *count = 0;
+            __threadfence();
+        }
+        // And all have taken the bins.
+        team.inStep();
+        RowSurvivors<Tile, false, ToList>{
+                limit,
+                nullptr,
+                nullptr,
+                0,
+                {count,
+                 params.survivors + size_t(row) * params.capacity,
+                 params.capacity,
+                 nullptr}}
+                .take(params, params.firstRow + row, begin, end);
+        __syncthreads();
+    }
+};
+
+template <class T, class Tile, int Threads>
+__global__ void __launch_bounds__(Threads)
+        rowsAgainKernel(const __grid_constant__ RowsAgainParams params) {
+    using Body = RowsAgainBody<T, Tile, Threads>;
+    __shared__ typename Body::SharedStorage shared;
+    waitForPrevious();
+    Body{shared, params}.run();
+}
 
 } // namespace faiss_bits

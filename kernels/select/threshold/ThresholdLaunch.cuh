@@ -107,17 +107,36 @@ void launchSplitRows(
 
 template <class Keys>
 void launchRowsAgain(
-        const ThresholdParams& params,
+        const RowsAgainParams& params,
         unsigned blocks,
         cudaStream_t stream) {
-    using Again = RowsAgainFromKeys<typename Keys::Tile, kPartThreads>;
-    launchAfterPrevious(
-            rowsAgainKernel<Again, kPartThreads>,
-            blocks,
-            kPartThreads,
-            0,
-            stream,
-            params);
+    const auto kernel = rowsAgainKernel<
+            typename Keys::Type,
+            typename Keys::Tile,
+            kAgainThreads>;
+    const void* function = reinterpret_cast<const void*>(kernel);
+    if (params.sampleParts > kPortableCluster) {
+        BITS_CUDA_CHECK(cudaFuncSetAttribute(
+                function, cudaFuncAttributeNonPortableClusterSizeAllowed, 1));
+    }
+    cudaLaunchConfig_t config = {};
+    config.gridDim = dim3(blocks);
+    config.blockDim = dim3(kAgainThreads);
+    config.stream = stream;
+    cudaLaunchAttribute attributes[2] = {};
+    config.attrs = attributes;
+    if (params.sampleParts > 1) {
+        cudaLaunchAttribute& cluster = attributes[config.numAttrs++];
+        cluster.id = cudaLaunchAttributeClusterDimension;
+        cluster.val.clusterDim = {params.sampleParts, 1, 1};
+    }
+    if (canWaitForPrevious(function)) {
+        cudaLaunchAttribute& early = attributes[config.numAttrs++];
+        early.id = cudaLaunchAttributeProgrammaticStreamSerialization;
+        early.val.programmaticStreamSerializationAllowed = 1;
+    }
+    void* arguments[] = {const_cast<RowsAgainParams*>(&params)};
+    BITS_CUDA_CHECK(cudaLaunchKernelExC(&config, function, arguments));
 }
 
 template <class Keys, int Threads, int Room>

@@ -2,7 +2,7 @@
 
 #include <cuda_runtime_api.h>
 
-#include "kernels/select/threshold/ThresholdParams.h"
+#include "kernels/select/threshold/RowsAgainParams.h"
 
 namespace faiss_bits {
 
@@ -34,9 +34,10 @@ void launchSplitRows(
         unsigned blocks,
         cudaStream_t stream);
 
+/// `blocks`: clusters of params.sampleParts.
 template <class Keys>
 void launchRowsAgain(
-        const ThresholdParams& params,
+        const RowsAgainParams& params,
         unsigned blocks,
         cudaStream_t stream);
 

@@ -31,6 +31,9 @@ constexpr idx_t kLeastAgainCols = idx_t(1) << 17;
 /// launches that one more tells little.
 constexpr idx_t kLeastSortedAgainCols = idx_t(1) << 15;
 
+/// Columns that a block reads at a time of a row which both turns misled.
+constexpr idx_t kLastTile = idx_t(1) << 14;
+
 /// Room for the survivors of rows whose neighbours are alike, of all rows.
 constexpr double kMostAlike = 1 << 26;
 
@@ -180,6 +183,12 @@ void planSplit(const SelectProblem& p, ThresholdPlan& plan) {
             std::max<idx_t>(p.cols, 1);
     plan.stage = ofBlock > 0.8 * kMaxStage ? 0 : kMaxStage;
     plan.splits = uint32_t(std::max<idx_t>(1, divUp(p.cols, segment)));
+    if (p.device.computeCapability >= 90) {
+        const idx_t most =
+                std::min(mostClusterBlocks(p.device), p.device.multiprocessors);
+        plan.lastBlocks = std::bit_floor(
+                uint32_t(std::clamp<idx_t>(p.cols / kLastTile, 1, most)));
+    }
 }
 
 } // namespace

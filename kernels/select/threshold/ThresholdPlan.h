@@ -35,6 +35,7 @@ struct ThresholdPlan {
     // Of split rows that the sample misled, which all blocks read again.
     int againPlaces = 0; ///< of the second sample, a thread; 0: no other turn
     std::array<SampleRank, kSampleRanks> againRanks;
+    uint32_t lastBlocks = 1; ///< that share a row which both misled, k > 2048
 
     /// Of a block that draws the first sample.
     int sampleThreads() const;

@@ -25,7 +25,7 @@ using Launch = void (*)(const ThresholdParams&, unsigned, cudaStream_t);
 
 /// Calls choose.operator()<Keys>() with the key type of the problem.
 template <class Choose>
-Launch forKeys(const SelectProblem& p, Choose choose) {
+auto forKeys(const SelectProblem& p, Choose choose) {
     if (p.hasColBias()) {
         return choose.template operator()<BiasedKeys>();
     }
@@ -110,6 +110,7 @@ struct Slices {
     uint64_t* limits = nullptr;
     uint32_t* counts = nullptr;
     uint32_t* countsAgain = nullptr;
+    uint32_t* settled = nullptr;
     uint64_t* survivors = nullptr;
     uint64_t* sampled = nullptr;
     Workspace sort;
@@ -137,6 +138,7 @@ Slices takeSlices(const ThresholdPlan& plan, WorkspaceSlices& slices) {
         taken.sampled = slices.take<uint64_t>(rows * kSampledGroups);
     }
     if (plan.policy.room == 0) {
+        taken.settled = slices.take<uint32_t>(rows);
         taken.sort.bytes = survivorSortWorkspaceBytes(rows, plan.capacity);
         taken.sort.data = slices.take<uint8_t>(taken.sort.bytes);
     }
@@ -180,14 +182,33 @@ void gatherSurvivors(
     }
 }
 
+/// Lists that are wrong after all turns are made again: clusters take them in
+/// turn, as many as there are multiprocessors for.
+void settleLists(
+        const SelectProblem& p,
+        const ThresholdPlan& plan,
+        const ThresholdParams& params,
+        idx_t rows,
+        uint32_t* settled,
+        cudaStream_t stream) {
+    RowsAgainParams again;
+    static_cast<ThresholdParams&>(again) = params;
+    again.sampleParts = plan.lastBlocks;
+    again.rows = uint32_t(rows);
+    again.settled = settled;
+    const idx_t clusters = std::clamp<idx_t>(
+            p.device.multiprocessors / plan.lastBlocks, 1, rows);
+    const auto launch =
+            forKeys(p, []<class Keys>() { return launchRowsAgain<Keys>; });
+    launch(again, unsigned(clusters * plan.lastBlocks), stream);
+}
+
 void runSplit(
         const SelectProblem& p,
         const ThresholdPlan& plan,
         const Slices& taken,
         ThresholdParams& params,
         cudaStream_t stream) {
-    const Launch again = forKeys(
-            p, []<class Keys>() -> Launch { return launchRowsAgain<Keys>; });
     for (idx_t row = 0; row < p.rows; row += plan.batchRows) {
         const idx_t rows = std::min(plan.batchRows, p.rows - row);
         params.firstRow = uint32_t(row);
@@ -196,12 +217,12 @@ void runSplit(
             finishLaunch(p, plan)(params, unsigned(rows), stream);
             continue;
         }
-        again(params, unsigned(rows), stream);
+        settleLists(p, plan, params, rows, taken.settled, stream);
         SurvivorList list;
         list.rows = rows;
         list.capacity = plan.capacity;
         list.entries = taken.survivors;
-        list.counts = taken.counts;
+        list.counts = taken.settled;
         list.columns = p.cols;
         list.firstRow = row;
         runSurvivorSort(list, outputOf(p), &params, taken.sort, stream);
