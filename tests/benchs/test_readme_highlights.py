@@ -1,12 +1,10 @@
 """Figures in README.md and in the pages that it links are those of the results that
-they name: ranges, several GPUs, words, the drop-in library and the random sweeps. A
-failure shows the text that the results make."""
+they name: ranges, several GPUs, words and the drop-in library. A failure shows the
+text that the results make."""
 
 import json
 import math
 import pathlib
-import re
-import statistics
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -255,32 +253,6 @@ def test_dropin():
            f"{span(lists['ivf_pq32_tables'], '.1f')} times (with tables; one query of "
            f"these, which lost, is {tables['ms_stock'] / tables['ms_dropin']:.2f} "
            "times as fast since)", "docs/design/dropin.md")
-
-
-def test_random_selections():
-    found = races("h200/select_sweep.json")
-    ahead = [ratio for _, ratio in found if ratio >= 1]
-    mean = math.exp(statistics.fmean(math.log(ratio) for _, ratio in found))
-    expect(f"`select_sweep.json` (H200) has {len(found)} random cells")
-    expect(f"faster than every rival that can run in {len(ahead)}, {mean:.2f} times as "
-           "fast as the best of them in the geometric mean")
-    meta = json.loads((RESULTS / "h200/select_sweep.json").read_text())["meta"]
-    expect(f"That was commit {meta['commit'][:10]}.")
-    expect(f"Of the {len(found)} random cells the fastest rival is ahead in "
-           f"{len(found) - len(ahead)}")
-    behind = sum(map(int, re.findall(r"^\| (\d+) \| .* \| 0\.\d+ \|$", LIMITS, re.M)))
-    assert behind == len(found) - len(ahead), "the table of docs/limits.md"
-
-
-def test_random_searches():
-    ours = [r for r in rows("h200/flat_sweep.json") if r["method"] == OURS]
-    ratios = [row["ratio"] for row in ours]
-    assert not any(row["places_wrong"] for row in ours)
-    expect(f"Of {len(ours)} random cells (n, d, q, k, metric")
-    expect(f"is ahead in {sum(ratio < 1 for ratio in ratios)}, and half of the cells "
-           f"are {statistics.median(ratios):.2f} times as fast as it or more")
-    expect(f"No place of the {sum(row['places'] for row in ours):,} that were checked "
-           "is wrong")
 
 
 def test_hard_searches():

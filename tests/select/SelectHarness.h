@@ -32,6 +32,18 @@ inline DeviceTraits deviceOf(const SelectCase& c) {
     return device;
 }
 
+/// What a case asks of a plan: no arrays.
+inline SelectProblem shapeOf(const SelectCase& c, int k) {
+    SelectProblem p;
+    p.rows = c.rows;
+    p.cols = c.cols;
+    p.k = k;
+    p.keyType = c.keyType;
+    p.algorithm = c.algorithm;
+    p.device = deviceOf(c);
+    return p;
+}
+
 /// runSelect as a way to select; tests of what lies below it have their own.
 struct RunSelect {
     static size_t workspaceBytes(const SelectProblem& problem) {
@@ -109,17 +121,12 @@ class SelectData {
     }
 
     SelectProblem problem(int k) const {
-        SelectProblem p;
-        p.rows = case_.rows;
-        p.cols = case_.cols;
-        p.k = k;
-        p.keyType = case_.keyType;
+        SelectProblem p = shapeOf(case_, k);
         p.largest = case_.largest && !case_.negated;
         p.negated = case_.negated;
         p.sharedIds = case_.sharedIds;
         p.sorted = case_.sorted;
         p.dropNan = case_.dropNan;
-        p.algorithm = case_.algorithm;
         p.keys = deviceKeys_.data();
         p.rowStride = case_.padding ? rowStride_ : 0;
         p.ids = case_.givenIds ? deviceIds_.data() : nullptr;
@@ -131,7 +138,6 @@ class SelectData {
                 case_.bias && case_.rowBias ? deviceRowBias_.data() : nullptr;
         p.clampAtZero = case_.clampAtZero;
         p.outStride = case_.outPadding ? k + case_.outPadding : 0;
-        p.device = deviceOf(case_);
         return p;
     }
 

@@ -28,5 +28,24 @@ TEST(BitsPlans, CountBlocksThatFit) {
     EXPECT_EQ(bitsBlocksAtOnce(small, 2048), 2);
 }
 
+/// k = 1: one pass up to where a second one takes less time.
+TEST(BitsPlans, TheBestOfShortRowsTakesOnePass) {
+    const auto passes = [](idx_t rows, idx_t cols, int k) {
+        SelectProblem p;
+        p.rows = rows;
+        p.cols = cols;
+        p.k = k;
+        return planBits(p).numPasses;
+    };
+    EXPECT_EQ(passes(1, 24576, 1), 1);
+    EXPECT_EQ(passes(1, 24577, 1), 2);
+    EXPECT_EQ(passes(132, 24576, 1), 1);
+    EXPECT_EQ(passes(132, 24577, 1), 2);
+    EXPECT_EQ(passes(133, 98304, 1), 1);
+    EXPECT_EQ(passes(200, 131072, 1), 1);
+    EXPECT_EQ(passes(200, 131073, 1), 2);
+    EXPECT_EQ(passes(1, 32768, 2), 2);
+}
+
 } // namespace
 } // namespace faiss_bits::test

@@ -7,6 +7,7 @@
 #include "kernels/select/short_rows/FewOfBlockPlan.h"
 #include "tests/select/Layouts.h"
 #include "tests/select/SelectOfFloats.h"
+#include "tests/select/ShortRowsCase.h"
 
 namespace faiss_bits::test {
 namespace {
@@ -19,32 +20,12 @@ const std::vector<int> kSomeK = {2, 31, 40, 41, 63, 64};
 
 class FewOfBlock : public GpuTest {
    protected:
-    static SelectCase of(int64_t rows, int64_t cols) {
-        SelectCase c;
-        c.rows = rows;
-        c.cols = cols;
-        c.multiprocessors = 1;
-        c.algorithm = SelectAlgorithm::ShortRows;
-        return c;
-    }
-
-    static SelectProblem problemOf(const SelectCase& c, int k) {
-        SelectProblem p;
-        p.rows = c.rows;
-        p.cols = c.cols;
-        p.k = k;
-        p.algorithm = c.algorithm;
-        p.keyType = c.keyType;
-        p.device = deviceOf(c);
-        return p;
-    }
-
     static std::vector<int> takenOf(
             const SelectCase& c,
             const std::vector<int>& ks) {
         std::vector<int> taken;
         for (int k : ks) {
-            if (fewOfBlockItems(problemOf(c, k)) > 0) {
+            if (fewOfBlockItems(shapeOf(c, k)) > 0) {
                 taken.push_back(k);
             }
         }
@@ -63,9 +44,10 @@ class FewOfBlock : public GpuTest {
     static std::vector<int64_t> edges() {
         std::vector<int64_t> cols;
         for (idx_t one = 2; one <= 16384; ++one) {
-            const int items = fewOfBlockItems(problemOf(of(kRows, one), 64));
+            const int items =
+                    fewOfBlockItems(shapeOf(shortRowsCase(kRows, one), 64));
             const int before =
-                    fewOfBlockItems(problemOf(of(kRows, one - 1), 64));
+                    fewOfBlockItems(shapeOf(shortRowsCase(kRows, one - 1), 64));
             if (items != before && before > 0) {
                 cols.push_back(one - 1);
             }
@@ -80,7 +62,7 @@ class FewOfBlock : public GpuTest {
             int64_t cols,
             int k,
             const std::vector<float>& keys) {
-        const SelectProblem p = problemOf(of(kRows, cols), k);
+        const SelectProblem p = shapeOf(shortRowsCase(kRows, cols), k);
         ASSERT_GT(fewOfBlockItems(p), 0) << cols << " k=" << k;
         SCOPED_TRACE(testing::Message() << cols << " columns, k = " << k);
         expectSelectOfFloats(p, keys);
@@ -90,7 +72,7 @@ class FewOfBlock : public GpuTest {
 TEST_F(FewOfBlock, EveryValueAndLength) {
     for (Values values : kAllValues) {
         for (int64_t cols : edges()) {
-            SelectCase c = of(kRows, cols);
+            SelectCase c = shortRowsCase(kRows, cols);
             c.values = values;
             expectFew(c);
             c.largest = true;
@@ -107,7 +89,7 @@ TEST_F(FewOfBlock, EveryAddress) {
     for (int64_t cols : edges()) {
         for (size_t shift : {0, 1, 5, 31}) {
             for (int64_t padding : {0, 1, 31, 32}) {
-                SelectCase c = of(kRows, cols);
+                SelectCase c = shortRowsCase(kRows, cols);
                 c.shift = shift;
                 c.padding = padding;
                 c.largest = padding == 1;
@@ -126,13 +108,13 @@ TEST_F(FewOfBlock, EveryAddress) {
 /// More blocks than run at a time.
 TEST_F(FewOfBlock, ManyRows) {
     for (int64_t cols : {2049, 5181, 8161}) {
-        expectFew(of(1001, cols), {2, 31, 64});
+        expectFew(shortRowsCase(1001, cols), {2, 31, 64});
     }
 }
 
 TEST_F(FewOfBlock, Layouts) {
     for (int64_t cols : {3500, 5181}) {
-        forEachLayout(of(20, cols), [&](const SelectCase& c) {
+        forEachLayout(shortRowsCase(20, cols), [&](const SelectCase& c) {
             expectFew(c, {2, 31, 64});
         });
     }
@@ -155,7 +137,8 @@ TEST_F(FewOfBlock, Periods) {
                                      : float(random() % levels) /
                                              float(levels));
                 }
-                for (int k : takenOf(of(kRows, cols), {2, 31, 41, 64})) {
+                for (int k :
+                     takenOf(shortRowsCase(kRows, cols), {2, 31, 41, 64})) {
                     expectRows(cols, k, keys);
                     if (HasFailure()) {
                         return;
@@ -170,7 +153,7 @@ TEST_F(FewOfBlock, Periods) {
 /// and as many as k in one thread.
 TEST_F(FewOfBlock, FewNumbers) {
     for (int64_t cols : {5184, 8000}) {
-        for (int k : takenOf(of(kRows, cols), {2, 3, 31, 64})) {
+        for (int k : takenOf(shortRowsCase(kRows, cols), {2, 3, 31, 64})) {
             std::vector<float> keys(kRows * cols, NAN);
             for (int64_t row = 0; row < kRows; ++row) {
                 const int numbers = int(row) % 3 == 0 ? k + int(row) - 8
@@ -204,7 +187,7 @@ TEST_F(FewOfBlock, BestOfFewThreads) {
                         int(column % 32 ^ line / 4 % 32) < spread;
                 keys[i] = isBest ? -float(column * 7 % 1000) : float(column);
             }
-            for (int k : takenOf(of(kRows, cols), {2, 31, 41, 64})) {
+            for (int k : takenOf(shortRowsCase(kRows, cols), {2, 31, 41, 64})) {
                 expectRows(cols, k, keys);
                 if (HasFailure()) {
                     return;
@@ -216,7 +199,7 @@ TEST_F(FewOfBlock, BestOfFewThreads) {
 
 TEST_F(FewOfBlock, SmallOfEveryKernel) {
     for (int64_t cols : edges()) {
-        SelectCase c = of(17, cols);
+        SelectCase c = shortRowsCase(17, cols);
         for (Values values :
              {Values::SomeNan, Values::FewDistinct, Values::Random}) {
             c.values = values;

@@ -7,6 +7,7 @@
 #include "kernels/select/short_rows/FewOfLanesPlan.h"
 #include "tests/select/Layouts.h"
 #include "tests/select/SelectOfFloats.h"
+#include "tests/select/ShortRowsCase.h"
 
 namespace faiss_bits::test {
 namespace {
@@ -18,30 +19,15 @@ constexpr int64_t rowsOf(int64_t cols) {
 
 class FewOfLanes : public GpuTest {
    protected:
-    static SelectCase of(int64_t rows, int64_t cols) {
-        SelectCase c;
-        c.rows = rows;
-        c.cols = cols;
-        c.multiprocessors = 1;
-        c.algorithm = SelectAlgorithm::ShortRows;
-        return c;
-    }
-
-    static FewOfLanesShape shapeOf(const SelectCase& c, int k) {
-        SelectProblem p;
-        p.rows = c.rows;
-        p.cols = c.cols;
-        p.k = k;
-        p.keyType = c.keyType;
-        p.device = deviceOf(c);
-        return fewOfLanesShape(p);
+    static FewOfLanesShape lanesOf(const SelectCase& c, int k) {
+        return fewOfLanesShape(shapeOf(c, k));
     }
 
     /// At both sides of what each kernel takes.
     static std::vector<int> ksOf(const SelectCase& c) {
         std::vector<int> ks;
         for (int k : {2, 3, 9, 16, 17, 32, 33, 40, 41, 48, 49, 63, 64}) {
-            if (shapeOf(c, k).items > 0) {
+            if (lanesOf(c, k).items > 0) {
                 ks.push_back(k);
             }
         }
@@ -52,7 +38,7 @@ class FewOfLanes : public GpuTest {
         ks = ks.empty() ? ksOf(c) : ks;
         ASSERT_FALSE(ks.empty()) << c.describe();
         for (int k : ks) {
-            ASSERT_GT(shapeOf(c, k).items, 0) << c.describe() << " k=" << k;
+            ASSERT_GT(lanesOf(c, k).items, 0) << c.describe() << " k=" << k;
         }
         expectSelects(c, ks);
     }
@@ -71,7 +57,7 @@ const int64_t kNarrowCols[] = {1025, 1100, 2017, 2048, 2049, 4100, 6500, 8192};
 TEST_F(FewOfLanes, EveryValueAndLength) {
     for (Values values : kAllValues) {
         for (int64_t cols : kCols) {
-            SelectCase c = of(rowsOf(cols), cols);
+            SelectCase c = shortRowsCase(rowsOf(cols), cols);
             c.values = values;
             expectFew(c);
             c.largest = true;
@@ -88,7 +74,7 @@ TEST_F(FewOfLanes, EveryValueOfKeysOf16Bits) {
     for (DataType type : {DataType::Float16, DataType::BFloat16}) {
         for (Values values : kAllValues) {
             for (int64_t cols : kNarrowCols) {
-                SelectCase c = of(rowsOf(cols), cols);
+                SelectCase c = shortRowsCase(rowsOf(cols), cols);
                 c.keyType = type;
                 c.values = values;
                 c.largest = cols % 2 == 1;
@@ -109,7 +95,7 @@ TEST_F(FewOfLanes, EveryAddress) {
                 continue;
             }
             for (size_t shift : {0, 1, 2, 3, 7, 15, 16, 30, 31}) {
-                SelectCase c = of(rowsOf(cols), cols);
+                SelectCase c = shortRowsCase(rowsOf(cols), cols);
                 c.keyType = type;
                 c.shift = shift;
                 c.padding = int64_t(shift % 3);
@@ -131,9 +117,9 @@ TEST_F(FewOfLanes, EveryAddress) {
 TEST_F(FewOfLanes, EveryNumberOfRows) {
     for (int64_t rows : {1, 2, 3, 4, 5, 31, 33, 127, 129, 1000, 5003}) {
         for (int64_t cols : {700, 1500}) {
-            expectFew(of(rows, cols), {2, 17, 32});
+            expectFew(shortRowsCase(rows, cols), {2, 17, 32});
         }
-        SelectCase c = of(rows, 1500);
+        SelectCase c = shortRowsCase(rows, 1500);
         c.keyType = DataType::Float16;
         expectFew(c, {17, 32});
     }
@@ -148,7 +134,7 @@ TEST_F(FewOfLanes, Layouts) {
             const std::vector<int> ks = type == DataType::Float32
                     ? std::vector<int>{9, 17, 32}
                     : std::vector<int>{9, 16};
-            SelectCase plain = of(rowsOf(cols), cols);
+            SelectCase plain = shortRowsCase(rowsOf(cols), cols);
             plain.keyType = type;
             forEachLayout(
                     plain, [&](const SelectCase& c) { expectFew(c, ks); });
@@ -193,8 +179,8 @@ TEST_F(FewOfLanes, TakesRowsWithoutBias) {
 class FewOfPeriods : public FewOfLanes {
    protected:
     static void expectPeriods(int64_t cols, int k, int period, int levels) {
-        SelectCase c = of(rowsOf(cols), cols);
-        ASSERT_GT(shapeOf(c, k).items, 0) << cols << " k=" << k;
+        SelectCase c = shortRowsCase(rowsOf(cols), cols);
+        ASSERT_GT(lanesOf(c, k).items, 0) << cols << " k=" << k;
         std::mt19937 random(7);
         std::vector<float> keys(c.rows * cols);
         for (int64_t i = 0; i < c.rows * cols; ++i) {
@@ -219,7 +205,7 @@ class FewOfPeriods : public FewOfLanes {
 
 TEST_F(FewOfPeriods, OfLanesAndTurns) {
     for (int64_t cols : {600, 1200, 2500, 4000}) {
-        for (int k : ksOf(of(rowsOf(cols), cols))) {
+        for (int k : ksOf(shortRowsCase(rowsOf(cols), cols))) {
             for (int period :
                  {2, 8, 16, 31, 32, 33, 37, 64, 123, 128, 133, 256, 1024}) {
                 for (int levels : {2, 1 << 20}) {
@@ -246,7 +232,7 @@ TEST_F(FewOfLanes, SmallOfEveryKernel) {
     for (DataType type :
          {DataType::Float32, DataType::Float16, DataType::BFloat16}) {
         for (int64_t cols : {600, 1051, 1300, 2100}) {
-            SelectCase c = of(5, cols);
+            SelectCase c = shortRowsCase(5, cols);
             c.keyType = type;
             if (type != DataType::Float32 && cols < kLeastNarrowCols) {
                 continue;

@@ -7,6 +7,7 @@
 #include "kernels/select/short_rows/FewOfPacksPlan.h"
 #include "tests/select/Layouts.h"
 #include "tests/select/SelectOfFloats.h"
+#include "tests/select/ShortRowsCase.h"
 
 namespace faiss_bits::test {
 namespace {
@@ -16,31 +17,12 @@ constexpr int64_t kRows = 37;
 
 class FewOfPacks : public GpuTest {
    protected:
-    static SelectCase of(int64_t rows, int64_t cols) {
-        SelectCase c;
-        c.rows = rows;
-        c.cols = cols;
-        c.multiprocessors = 1;
-        c.algorithm = SelectAlgorithm::ShortRows;
-        return c;
-    }
-
-    static SelectProblem problemOf(const SelectCase& c, int k) {
-        SelectProblem p;
-        p.rows = c.rows;
-        p.cols = c.cols;
-        p.k = k;
-        p.algorithm = c.algorithm;
-        p.device = deviceOf(c);
-        return p;
-    }
-
     static std::vector<int> takenOf(
             const SelectCase& c,
             const std::vector<int>& ks) {
         std::vector<int> taken;
         for (int k : ks) {
-            if (fewOfPacksShape(problemOf(c, k)).packs > 0) {
+            if (fewOfPacksShape(shapeOf(c, k)).packs > 0) {
                 taken.push_back(k);
             }
         }
@@ -76,7 +58,7 @@ class FewOfPacks : public GpuTest {
             int64_t cols,
             int k,
             const std::vector<float>& keys) {
-        const SelectProblem p = problemOf(of(kRows, cols), k);
+        const SelectProblem p = shapeOf(shortRowsCase(kRows, cols), k);
         ASSERT_GT(fewOfPacksShape(p).packs, 0) << cols << " k=" << k;
         SCOPED_TRACE(testing::Message() << cols << " columns, k = " << k);
         expectSelectOfFloats(p, keys);
@@ -86,7 +68,7 @@ class FewOfPacks : public GpuTest {
 TEST_F(FewOfPacks, EveryValueAndLength) {
     for (Values values : kAllValues) {
         for (int64_t cols : edges()) {
-            SelectCase c = of(kRows, cols);
+            SelectCase c = shortRowsCase(kRows, cols);
             c.values = values;
             expectFew(c);
             c.largest = true;
@@ -103,7 +85,7 @@ TEST_F(FewOfPacks, EveryAddress) {
     for (int64_t cols : edges()) {
         for (size_t shift : {0, 1, 2, 3}) {
             for (int64_t padding : {0, 1, 2, 4}) {
-                SelectCase c = of(kRows, cols);
+                SelectCase c = shortRowsCase(kRows, cols);
                 c.shift = shift;
                 c.padding = padding;
                 c.largest = padding == 1;
@@ -125,14 +107,16 @@ TEST_F(FewOfPacks, EveryAddress) {
 TEST_F(FewOfPacks, EveryNumberOfRows) {
     for (int64_t rows : {17, 18, 19, 20, 31, 32, 33, 127, 129, 1000, 5003}) {
         for (int64_t cols : {85, 100, 270, 500, 600}) {
-            expectFew(of(rows, cols), {2, 7, 16});
+            expectFew(shortRowsCase(rows, cols), {2, 7, 16});
         }
     }
 }
 
 TEST_F(FewOfPacks, Layouts) {
     for (int64_t cols : {81, 100, 257, 381, 601}) {
-        forEachLayout(of(50, cols), [&](const SelectCase& c) { expectFew(c); });
+        forEachLayout(shortRowsCase(50, cols), [&](const SelectCase& c) {
+            expectFew(c);
+        });
     }
 }
 
@@ -152,7 +136,8 @@ TEST_F(FewOfPacks, Periods) {
                                      : float(random() % levels) /
                                              float(levels));
                 }
-                for (int k : takenOf(of(kRows, cols), {2, 3, 4, 8, 9, 16})) {
+                for (int k :
+                     takenOf(shortRowsCase(kRows, cols), {2, 3, 4, 8, 9, 16})) {
                     expectRows(cols, k, keys);
                     if (HasFailure()) {
                         return;
@@ -167,7 +152,7 @@ TEST_F(FewOfPacks, Periods) {
 /// and as many as k in one lane.
 TEST_F(FewOfPacks, FewNumbers) {
     for (int64_t cols : {80, 94, 257, 509, 900}) {
-        for (int k : takenOf(of(kRows, cols), {2, 3, 4, 8, 9, 16})) {
+        for (int k : takenOf(shortRowsCase(kRows, cols), {2, 3, 4, 8, 9, 16})) {
             std::vector<float> keys(kRows * cols, NAN);
             for (int64_t row = 0; row < kRows; ++row) {
                 for (int i = 0; i < row % (k + 3); ++i) {
@@ -202,7 +187,7 @@ TEST_F(FewOfPacks, BestOfOneLane) {
                         : laneOf(column + row * cols % 4) == row % lanes;
                 keys[i] = float(isBest ? -column : column % 7 + 1);
             }
-            for (int k : takenOf(of(kRows, cols), {2, 4, 8, 16})) {
+            for (int k : takenOf(shortRowsCase(kRows, cols), {2, 4, 8, 16})) {
                 expectRows(cols, k, keys);
                 if (HasFailure()) {
                     return;
@@ -214,7 +199,7 @@ TEST_F(FewOfPacks, BestOfOneLane) {
 
 TEST_F(FewOfPacks, SmallOfEveryKernel) {
     for (int64_t cols : edges()) {
-        SelectCase c = of(17, cols);
+        SelectCase c = shortRowsCase(17, cols);
         for (Values values :
              {Values::SomeNan, Values::FewDistinct, Values::Random}) {
             c.values = values;

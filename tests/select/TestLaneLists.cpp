@@ -7,6 +7,7 @@
 #include "kernels/select/short_rows/ShortRowsPolicy.h"
 #include "tests/select/Layouts.h"
 #include "tests/select/SelectOfFloats.h"
+#include "tests/select/ShortRowsCase.h"
 
 namespace faiss_bits::test {
 namespace {
@@ -22,30 +23,15 @@ constexpr int64_t kNarrowRows[] = {133, 70, 5};
 
 class LaneLists : public GpuTest {
    protected:
-    static SelectCase of(int64_t rows, int64_t cols) {
-        SelectCase c;
-        c.rows = rows;
-        c.cols = cols;
-        c.multiprocessors = 1;
-        c.algorithm = SelectAlgorithm::ShortRows;
-        return c;
-    }
-
     static bool takes(const SelectCase& c, int k) {
-        SelectProblem p;
-        p.rows = c.rows;
-        p.cols = c.cols;
-        p.k = k;
-        p.keyType = c.keyType;
-        p.device = deviceOf(c);
-        return hasLaneLists(p);
+        return hasLaneLists(shapeOf(c, k));
     }
     static bool takes(
             int64_t rows,
             int64_t cols,
             int k,
             DataType type = DataType::Float32) {
-        SelectCase c = of(rows, cols);
+        SelectCase c = shortRowsCase(rows, cols);
         c.keyType = type;
         return takes(c, k);
     }
@@ -81,7 +67,7 @@ TEST_F(LaneLists, EveryValueAndLength) {
     for (Values values : kAllValues) {
         for (int64_t cols : kCols) {
             for (int64_t rows : {kManyRows, kFewRows}) {
-                SelectCase c = of(rows, cols);
+                SelectCase c = shortRowsCase(rows, cols);
                 c.values = values;
                 expectLists(c, kKs);
                 c.largest = true;
@@ -105,7 +91,7 @@ TEST_F(LaneLists, EveryNarrowValueAndLength) {
     for (DataType type : {DataType::Float16, DataType::BFloat16}) {
         for (Values values : kAllValues) {
             for (int64_t cols : lengths) {
-                SelectCase c = of(kNarrowRows[turn++ % 3], cols);
+                SelectCase c = shortRowsCase(kNarrowRows[turn++ % 3], cols);
                 c.keyType = type;
                 c.values = values;
                 expectLists(c, kNarrowKs);
@@ -125,7 +111,7 @@ TEST_F(LaneLists, LongNarrowRows) {
         for (int64_t cols : {2047, 2048, 3333, 8191, 16383, 16384}) {
             for (Values values :
                  {Values::FewDistinct, Values::SomeNan, Values::Random}) {
-                SelectCase c = of(kFewRows, cols);
+                SelectCase c = shortRowsCase(kFewRows, cols);
                 c.keyType = type;
                 c.values = values;
                 expectLists(c, kNarrowKs);
@@ -143,7 +129,8 @@ TEST_F(LaneLists, EveryTypeAtEveryAddress) {
          {DataType::Float16, DataType::BFloat16, DataType::Float32}) {
         for (int64_t cols : {17, 50, 87, 110, 161, 200, 299, 512}) {
             for (size_t shift : {0, 1, 3, 5}) {
-                SelectCase c = of(shift == 3 ? kFewRows : kManyRows, cols);
+                SelectCase c =
+                        shortRowsCase(shift == 3 ? kFewRows : kManyRows, cols);
                 if (type != DataType::Float32) {
                     c.rows = kNarrowRows[shift % 3];
                 }
@@ -167,7 +154,7 @@ TEST_F(LaneLists, EveryTypeAtEveryAddress) {
 TEST_F(LaneLists, EveryNumberOfRows) {
     for (int64_t rows : {1, 2, 15, 16, 17, 31, 33, 64, 127, 1000, 5003}) {
         for (int64_t cols : {20, 60, 90, 120, 200, 400}) {
-            SelectCase c = of(rows, cols);
+            SelectCase c = shortRowsCase(rows, cols);
             expectLists(c, {2, 3, 8});
             c.keyType = DataType::Float16;
             expectLists(c, {2, 3, 8, 16});
@@ -179,7 +166,7 @@ TEST_F(LaneLists, Layouts) {
     for (int64_t rows : {kFewRows, int64_t(50)}) {
         for (int64_t cols : {30, 81, 201, 301}) {
             for (DataType type : {DataType::Float32, DataType::BFloat16}) {
-                SelectCase plain = of(rows, cols);
+                SelectCase plain = shortRowsCase(rows, cols);
                 plain.keyType = type;
                 forEachLayout(plain, [&](const SelectCase& c) {
                     expectLists(c, kNarrowKs);
@@ -203,7 +190,7 @@ TEST_F(LaneLists, Periods) {
                 keys[i] = level + (row % 2 ? 0 : float(random() % 4) / 4.0f);
             }
             for (int k : kKs) {
-                const SelectCase c = of(rows, cols);
+                const SelectCase c = shortRowsCase(rows, cols);
                 SelectProblem p;
                 p.rows = rows;
                 p.cols = cols;
@@ -229,7 +216,7 @@ TEST_F(LaneLists, SmallOfEveryKernel) {
         for (int64_t cols :
              {20, 60, 90, 120, 161, 200, 300, 400, 700, 900, 1200}) {
             for (int64_t rows : kNarrowRows) {
-                SelectCase c = of(rows, cols);
+                SelectCase c = shortRowsCase(rows, cols);
                 c.keyType = type;
                 c.values = Values::FewDistinct;
                 if (cols <= 512 || type != DataType::Float32) {

@@ -347,21 +347,6 @@ TEST(ThresholdPlans, FewRowsTakeOneLaunch) {
     EXPECT_FALSE(fused(200, 32768, 129, DataType::Float16));
 }
 
-/// k = 1: one pass up to where a second one takes less time.
-TEST(BitsPlans, TheBestOfShortRowsTakesOnePass) {
-    const auto passes = [](idx_t rows, idx_t cols, int k) {
-        return planBits(onH200(rows, cols, k, DataType::Float32)).numPasses;
-    };
-    EXPECT_EQ(passes(1, 24576, 1), 1);
-    EXPECT_EQ(passes(1, 24577, 1), 2);
-    EXPECT_EQ(passes(132, 24576, 1), 1);
-    EXPECT_EQ(passes(132, 24577, 1), 2);
-    EXPECT_EQ(passes(133, 98304, 1), 1);
-    EXPECT_EQ(passes(200, 131072, 1), 1);
-    EXPECT_EQ(passes(200, 131073, 1), 2);
-    EXPECT_EQ(passes(1, 32768, 2), 2);
-}
-
 /// Bits is chosen for one key alone: tune_select.py says why. No sample is
 /// drawn for one key.
 TEST(SelectTables, BitsAreForTheBestAlone) {

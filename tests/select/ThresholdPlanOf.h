@@ -7,13 +7,7 @@ namespace faiss_bits::test {
 
 /// How SampleThreshold takes a case on this device.
 inline ThresholdPlan thresholdPlanOf(const SelectCase& c, int k) {
-    SelectProblem p;
-    p.rows = c.rows;
-    p.cols = c.cols;
-    p.k = k;
-    p.keyType = c.keyType;
-    p.device = deviceOf(c);
-    return planThreshold(p);
+    return planThreshold(shapeOf(c, k));
 }
 
 /// Whether clusters of blocks share rows here. Compute capability 12.0 has

@@ -1,0 +1,82 @@
+"""Figures of the random sweeps in docs/limits.md are those of the results that it
+names. A failure shows the text that the results make."""
+
+import json
+import math
+import re
+import statistics
+
+from test_readme_highlights import LIMITS, OURS, RESULTS, expect, races, rows, span
+
+
+def test_random_selections():
+    found = races("h200/select_sweep.json")
+    ahead = [ratio for _, ratio in found if ratio >= 1]
+    mean = math.exp(statistics.fmean(math.log(ratio) for _, ratio in found))
+    expect(f"`select_sweep.json` (H200) has {len(found)} random cells")
+    expect(f"faster than every rival that can run in {len(ahead)}, {mean:.2f} times as "
+           "fast as the best of them in the geometric mean")
+    meta = json.loads((RESULTS / "h200/select_sweep.json").read_text())["meta"]
+    expect(f"That was commit {meta['commit'][:10]}.")
+    expect(f"Of the {len(found)} random cells the fastest rival is ahead in "
+           f"{len(found) - len(ahead)}")
+    behind = sum(map(int, re.findall(r"^\| (\d+) \| .* \| 0\.\d+ \|$", LIMITS, re.M)))
+    assert behind == len(found) - len(ahead), "the table of docs/limits.md"
+
+
+def test_random_searches():
+    ours = [r for r in rows("h200/flat_sweep.json") if r["method"] == OURS]
+    ratios = [row["ratio"] for row in ours]
+    assert not any(row["places_wrong"] for row in ours)
+    expect(f"Of {len(ours)} random cells (n, d, q, k, metric")
+    expect(f"is ahead in {sum(ratio < 1 for ratio in ratios)}, and half of the cells "
+           f"are {statistics.median(ratios):.2f} times as fast as it or more")
+    expect(f"No place of the {sum(row['places'] for row in ours):,} that were checked "
+           "is wrong")
+
+
+def test_later_random_selections():
+    found = races("h200/select_sweep_ec3748a.json")
+    ours = [row for row in rows("h200/select_sweep_ec3748a.json")
+            if row["method"] == OURS]
+    assert not any(row.get("wrong") for row in ours)
+    # A longer k is a sort; shorter times may be equal.
+    behind = [ratio for row, ratio in found if ratio < 1 and row["ms"] >= 0.02
+              and row["k"] <= row["cols"] / 4]
+    mean = math.exp(statistics.fmean(math.log(ratio) for _, ratio in found))
+    expect(f"`select_sweep_ec3748a.json`) has {len(ours)} cells, without torch")
+    assert len(behind) == 4
+    expect(f"a rival is ahead in four, {span(behind)}, all of one row")
+    expect(f"{mean:.1f} times as fast as the best rival in the geometric mean")
+
+    def beyond(is_such, most):
+        such = [row["ms"] / row["random_ms"] for row in ours
+                if row["order"] != "random" and row["ms"] >= 0.1 and is_such(row)]
+        return len(such), [ratio for ratio in such if round(ratio, 2) > most]
+
+    def is_adversary(row):
+        return row["order"].startswith("adversary")
+
+    cells, slow = beyond(lambda r: r["k"] <= 2048 and not is_adversary(r), 1.3)
+    expect(f"Of {cells} cells of 100 us and more with k up to 2,048 in other than "
+           f"random order {len(slow)} take more than 1.3 times as long as random keys "
+           f"(at most {max(slow):.2f}")
+    cells, slow = beyond(lambda r: r["k"] > 2048 and not is_adversary(r), 1.6)
+    assert len(slow) == 1
+    expect(f"of {cells} with larger k one more than 1.6 ({slow[0]:.2f})")
+    cells, slow = beyond(is_adversary, 2.5)
+    assert len(slow) == 1
+    expect(f"of {cells} adversaries one more than 2.5 ({slow[0]:.2f})")
+
+
+def test_later_random_searches():
+    ours = [r for r in rows("h200/flat_sweep_ec3748a.json") if r["method"] == OURS]
+    ratios = sorted(row["ratio"] for row in ours)
+    assert not any(row["places_wrong"] for row in ours)
+    expect(f"`flat_sweep_ec3748a.json`, {len(ours)} cells, half of them "
+           f"{statistics.median(ratios):.2f} times as fast as the best rival or more, "
+           f"none of {sum(row['places'] for row in ours):,} places wrong) has torch's "
+           f"TF32 ahead in {sum(ratio < 1 for ratio in ratios)}: {ratios[0]:.2f}")
+    for ratio in ratios[1:3]:
+        expect(f"{ratio:.2f} (")
+    expect(f"{ratios[3]:.2f} and {ratios[4]:.2f}.")
