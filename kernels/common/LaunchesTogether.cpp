@@ -6,6 +6,7 @@
 
 #include "kernels/common/ContextId.h"
 #include "kernels/common/Error.h"
+#include "kernels/common/KernelLaunch.h"
 #include "kernels/common/PerDevice.h"
 
 namespace faiss_bits {
@@ -27,18 +28,9 @@ Launches& launchesOfThread() {
 }
 
 void launch(const LaunchOfKernel& one, cudaStream_t stream) {
-    cudaLaunchConfig_t config = {};
-    config.gridDim = one.blocks;
-    config.blockDim = dim3(one.threads);
-    config.dynamicSmemBytes = one.sharedBytes;
-    config.stream = stream;
-    cudaLaunchAttribute attribute = {};
-    attribute.id = cudaLaunchAttributeProgrammaticStreamSerialization;
-    attribute.val.programmaticStreamSerializationAllowed = 1;
-    config.attrs = &attribute;
-    config.numAttrs = canWaitForPrevious(one.kernel) ? 1 : 0;
-    void* arguments[] = {const_cast<std::byte*>(one.params.data())};
-    BITS_CUDA_CHECK(cudaLaunchKernelExC(&config, one.kernel, arguments));
+    KernelLaunch(one.kernel, one.blocks, one.threads, one.sharedBytes, stream)
+            .early()
+            .enqueueBytes(one.params.data());
 }
 
 cudaKernelNodeParams nodeOf(const LaunchOfKernel& one, void** arguments) {

@@ -183,6 +183,7 @@ endforeach()
 add_library(bits_select OBJECT
   common/ContextId.cpp
   common/DependentLaunch.cpp
+  common/KernelLaunch.cpp
   common/LaunchesTogether.cpp
   common/DeviceTraits.cpp
   common/DynamicShared.cpp

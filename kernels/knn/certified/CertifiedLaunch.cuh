@@ -7,6 +7,7 @@
 #include "kernels/common/DependentLaunch.h"
 #include "kernels/common/DeviceTraits.h"
 #include "kernels/common/DynamicShared.h"
+#include "kernels/common/KernelLaunch.h"
 #include "kernels/knn/certified/CertifiedLaunch.h"
 #include "kernels/knn/certified/Rescore.cuh"
 #include "kernels/knn/certified/ScanAgain.cuh"
@@ -76,27 +77,18 @@ void launchScan(
     // All blocks are on the device together: they wait for one another.
     const int perMultiprocessor =
             blocksPerMultiprocessor(kernel, kThreads, bytes);
-    cudaLaunchConfig_t config = {};
     // A plan may have been made for another device.
     const int most = deviceTraits().multiprocessors;
-    config.gridDim =
-            dim3(unsigned(std::min(multiprocessors, most) * perMultiprocessor));
-    config.blockDim = dim3(kThreads);
-    config.dynamicSmemBytes = bytes;
-    config.stream = stream;
-    cudaLaunchAttribute attributes[2] = {};
-    attributes[0].id = cudaLaunchAttributeCooperative;
-    attributes[0].val.cooperative = 1;
-    attributes[1].id = cudaLaunchAttributeProgrammaticStreamSerialization;
-    attributes[1].val.programmaticStreamSerializationAllowed = 1;
-    config.attrs = attributes;
-    config.numAttrs = canWaitForPrevious(kernel) ? 2 : 1;
+    const unsigned blocks =
+            unsigned(std::min(multiprocessors, most) * perMultiprocessor);
     constexpr int kChunk = Scan::kChunk;
     ScanAgainParams scattered = params;
     scattered.order =
             scatteredOrder(uint32_t((params.search.n + kChunk - 1) / kChunk));
-    void* arguments[] = {&scattered};
-    BITS_CUDA_CHECK(cudaLaunchKernelExC(&config, kernel, arguments));
+    KernelLaunch(kernel, dim3(blocks), kThreads, bytes, stream)
+            .cooperative()
+            .early()
+            .enqueue(scattered);
 }
 
 template <Metric kMetric>

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "kernels/common/DynamicShared.h"
+#include "kernels/common/KernelLaunch.h"
 #include "kernels/select/bits/BitsLaunch.cuh"
 #include "kernels/select/threshold/HeldLaunch.h"
 #include "kernels/select/threshold/HeldRows.cuh"
@@ -17,7 +18,6 @@ void launchHeldItems(
     using Body = HeldRowsBody<typename Keys::Type, Threads, Items, Room>;
     const auto kernel =
             heldRowsKernel<typename Keys::Type, Threads, Items, Room>;
-    const void* function = reinterpret_cast<const void*>(kernel);
     const size_t bytes = 8 * Body::words(params.sampleParts, params.capacity);
     const size_t allowed = allowSharedBytes(kernel, bytes);
     BITS_THROW_IF_NOT_FMT(
@@ -26,22 +26,9 @@ void launchHeldItems(
             "was made for one with %zu",
             allowed,
             bytes);
-    cudaLaunchConfig_t config = {};
-    config.gridDim = dim3(blocks);
-    config.blockDim = dim3(Threads);
-    config.dynamicSmemBytes = bytes;
-    config.stream = stream;
-    cudaLaunchAttribute attribute = {};
-    attribute.id = cudaLaunchAttributeClusterDimension;
-    attribute.val.clusterDim = {params.sampleParts, 1, 1};
-    config.attrs = &attribute;
-    config.numAttrs = params.sampleParts > 1 ? 1 : 0;
-    if (params.sampleParts > kPortableCluster) {
-        BITS_CUDA_CHECK(cudaFuncSetAttribute(
-                function, cudaFuncAttributeNonPortableClusterSizeAllowed, 1));
-    }
-    void* arguments[] = {const_cast<ThresholdParams*>(&params)};
-    BITS_CUDA_CHECK(cudaLaunchKernelExC(&config, function, arguments));
+    KernelLaunch(kernel, dim3(blocks), Threads, bytes, stream)
+            .inClusters(params.sampleParts)
+            .enqueue(params);
 }
 
 /// By how many columns a block has.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "kernels/common/KernelLaunch.h"
 #include "kernels/select/threshold/ThresholdParams.h"
 
 namespace faiss_bits {

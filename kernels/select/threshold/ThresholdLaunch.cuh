@@ -5,6 +5,7 @@
 
 #include "kernels/common/DependentLaunch.h"
 #include "kernels/common/Error.h"
+#include "kernels/common/KernelLaunch.h"
 #include "kernels/select/bits/BitsLaunch.cuh"
 #include "kernels/select/threshold/RowsAgain.cuh"
 #include "kernels/select/threshold/SplitRows.cuh"
@@ -114,29 +115,10 @@ void launchRowsAgain(
             typename Keys::Type,
             typename Keys::Tile,
             kAgainThreads>;
-    const void* function = reinterpret_cast<const void*>(kernel);
-    if (params.sampleParts > kPortableCluster) {
-        BITS_CUDA_CHECK(cudaFuncSetAttribute(
-                function, cudaFuncAttributeNonPortableClusterSizeAllowed, 1));
-    }
-    cudaLaunchConfig_t config = {};
-    config.gridDim = dim3(blocks);
-    config.blockDim = dim3(kAgainThreads);
-    config.stream = stream;
-    cudaLaunchAttribute attributes[2] = {};
-    config.attrs = attributes;
-    if (params.sampleParts > 1) {
-        cudaLaunchAttribute& cluster = attributes[config.numAttrs++];
-        cluster.id = cudaLaunchAttributeClusterDimension;
-        cluster.val.clusterDim = {params.sampleParts, 1, 1};
-    }
-    if (canWaitForPrevious(function)) {
-        cudaLaunchAttribute& early = attributes[config.numAttrs++];
-        early.id = cudaLaunchAttributeProgrammaticStreamSerialization;
-        early.val.programmaticStreamSerializationAllowed = 1;
-    }
-    void* arguments[] = {const_cast<RowsAgainParams*>(&params)};
-    BITS_CUDA_CHECK(cudaLaunchKernelExC(&config, function, arguments));
+    KernelLaunch(kernel, dim3(blocks), kAgainThreads, 0, stream)
+            .inClusters(params.sampleParts)
+            .early()
+            .enqueue(params);
 }
 
 template <class Keys, int Threads, int Room>

@@ -43,8 +43,8 @@ constexpr int kMaxSampleParts = kSampledGroups / kSampleRun;
 /// Survivors that each block of a cluster has room for: more than k, which is
 /// 2048 at most, and kLeastFusedRoom.
 constexpr uint32_t kClusterRoom = 4096;
-/// Most blocks of a cluster on every device that has clusters, and on most.
-constexpr int kPortableCluster = 8;
+/// Most blocks of a cluster on most devices that have clusters; on every one
+/// kPortableCluster.
 constexpr int kMostCluster = 16;
 
 /// Blocks of a multiprocessor that the registers of the fused kernel allow.
