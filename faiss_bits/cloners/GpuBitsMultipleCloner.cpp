@@ -59,7 +59,7 @@ void copyShard(
             from, to, type, part * all / parts, (part + 1) * all / parts);
 }
 
-bool isOurIvf(const faiss::Index* index) {
+bool canBeOurIvf(const faiss::Index* index) {
     return dynamic_cast<const faiss::IndexIVFFlat*>(index) ||
             dynamic_cast<const faiss::IndexIVFScalarQuantizer*>(index) ||
             dynamic_cast<const faiss::IndexIVFPQ*>(index);
@@ -133,7 +133,7 @@ faiss::Index* BitsToGpuClonerMultiple::clone_Index(const faiss::Index* index) {
         return std::make_unique<GpuIndexBitsReplicas>(devices, flat, config)
                 .release();
     }
-    if (isOurIvf(index) && !config.useBFloat16) {
+    if (canBeOurIvf(index) && !config.useBFloat16) {
         const auto& ivf = dynamic_cast<const faiss::IndexIVF&>(*index);
         const int type = options.shard_type;
         FAISS_THROW_IF_NOT_FMT(

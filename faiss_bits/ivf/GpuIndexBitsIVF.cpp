@@ -4,7 +4,7 @@
 #include <faiss/gpu/GpuIndexIVFPQ.h>
 #include <faiss/gpu/GpuIndexIVFScalarQuantizer.h>
 
-#include "faiss_bits/ivf/IvfChecks.h"
+#include "faiss_bits/common/GpuStaging.h"
 #include "faiss_bits/ivf/IvfIndexSearch.h"
 #include "faiss_bits/ivf/IvfIndexVectors.h"
 #include "faiss_bits/ivf/ListStorage.h"
@@ -29,7 +29,7 @@ detail::IvfIndex GpuIndexBitsIVF<FaissIndex>::ivfIndex_() const {
 
 template <class FaissIndex>
 void GpuIndexBitsIVF<FaissIndex>::setNumProbes(int numProbes) {
-    this->nprobe = detail::checkedProbes(numProbes);
+    this->nprobe = detail::requirePositive(numProbes, "nprobe");
 }
 
 template <class FaissIndex>
@@ -64,8 +64,9 @@ void GpuIndexBitsIVF<FaissIndex>::search_ex(
         float* distances,
         idx_t* labels,
         const faiss::SearchParameters* params) const {
-    detail::requireFloat32(numericType);
-    search(n, static_cast<const float*>(x), k, distances, labels, params);
+    const float* const queries =
+            faiss_bits::detail::requireFloat32(x, numericType);
+    search(n, queries, k, distances, labels, params);
 }
 #endif
 

@@ -12,12 +12,11 @@
 
 namespace faiss_bits::gpu {
 
-using detail::checkedDims;
 using detail::checkedIvfConfig;
 using detail::checkedIvfMetric;
-using detail::checkedLists;
 using detail::checkedProvider;
 using detail::checkedQuantizer;
+using detail::requirePositive;
 using faiss::gpu::DeviceScope;
 using faiss::gpu::GpuIndexIVFFlatConfig;
 using faiss::gpu::GpuResourcesProvider;
@@ -41,7 +40,7 @@ GpuIndexBitsIVFFlat::GpuIndexBitsIVFFlat(
                   provider,
                   detail::makeIvfQuantizer(provider, dims, metric, config),
                   dims,
-                  checkedLists(nlist),
+                  requirePositive(nlist, "nlist"),
                   metric,
                   checkedIvfConfig(config)) {}
 
@@ -68,8 +67,8 @@ GpuIndexBitsIVFFlat::GpuIndexBitsIVFFlat(
         : GpuIndexBitsIVF(
                   checkedProvider(provider),
                   checkedQuantizer(coarseQuantizer),
-                  checkedDims(dims),
-                  checkedLists(nlist),
+                  requirePositive(dims, "dims"),
+                  requirePositive(nlist, "nlist"),
                   checkedIvfMetric(metric),
                   checkedIvfConfig(config)) {}
 

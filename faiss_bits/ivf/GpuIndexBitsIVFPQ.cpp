@@ -13,11 +13,10 @@
 namespace faiss_bits::gpu {
 
 using detail::checkedCentroids;
-using detail::checkedDims;
 using detail::checkedIvfConfig;
 using detail::checkedIvfMetric;
-using detail::checkedLists;
 using detail::checkedProvider;
+using detail::requirePositive;
 using faiss::gpu::DeviceScope;
 using faiss::gpu::GpuIndexIVFPQConfig;
 using faiss::gpu::GpuResourcesProvider;
@@ -33,7 +32,8 @@ int checkedParts(
         const GpuIndexIVFPQConfig& config) {
     detail::requireDevice(config.device);
     FAISS_THROW_IF_NOT_FMT(
-            subQuantizers >= 1 && checkedDims(dims) % subQuantizers == 0,
+            subQuantizers >= 1 &&
+                    requirePositive(dims, "dims") % subQuantizers == 0,
             "subQuantizers = %d does not divide dims = %d",
             subQuantizers,
             dims);
@@ -94,7 +94,7 @@ GpuIndexBitsIVFPQ::GpuIndexBitsIVFPQ(
                   provider,
                   detail::makeIvfQuantizer(provider, dims, metric, config),
                   dims,
-                  checkedLists(nlist),
+                  requirePositive(nlist, "nlist"),
                   checkedParts(dims, subQuantizers, bitsPerCode, config),
                   bitsPerCode,
                   metric,
@@ -127,8 +127,8 @@ GpuIndexBitsIVFPQ::GpuIndexBitsIVFPQ(
         : GpuIndexBitsIVF(
                   checkedProvider(provider),
                   checkedCentroids(coarseQuantizer),
-                  checkedDims(dims),
-                  checkedLists(nlist),
+                  requirePositive(dims, "dims"),
+                  requirePositive(nlist, "nlist"),
                   checkedParts(dims, subQuantizers, bitsPerCode, config),
                   bitsPerCode,
                   checkedIvfMetric(metric),

@@ -13,12 +13,11 @@
 namespace faiss_bits::gpu {
 
 using detail::checkedCentroids;
-using detail::checkedDims;
 using detail::checkedIvfConfig;
 using detail::checkedIvfMetric;
-using detail::checkedLists;
 using detail::checkedProvider;
 using detail::checkedQuantizer;
+using detail::requirePositive;
 using faiss::ScalarQuantizer;
 using faiss::gpu::DeviceScope;
 using faiss::gpu::GpuIndexIVFScalarQuantizerConfig;
@@ -77,7 +76,7 @@ GpuIndexBitsIVFScalarQuantizer::GpuIndexBitsIVFScalarQuantizer(
                   provider,
                   detail::makeIvfQuantizer(provider, dims, metric, config),
                   dims,
-                  checkedLists(nlist),
+                  requirePositive(nlist, "nlist"),
                   checkedType(qtype, config),
                   metric,
                   encodeResidual,
@@ -111,8 +110,8 @@ GpuIndexBitsIVFScalarQuantizer::GpuIndexBitsIVFScalarQuantizer(
                   checkedProvider(provider),
                   encodeResidual ? checkedCentroids(coarseQuantizer)
                                  : checkedQuantizer(coarseQuantizer),
-                  checkedDims(dims),
-                  checkedLists(nlist),
+                  requirePositive(dims, "dims"),
+                  requirePositive(nlist, "nlist"),
                   checkedType(qtype, config),
                   checkedIvfMetric(metric),
                   encodeResidual,
