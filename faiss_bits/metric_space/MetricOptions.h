@@ -1,4 +1,5 @@
 #pragma once
+
 #include "faiss_bits/common/FaissErrors.h"
 #include "faiss_bits/metric_space/MetricContents.h"
 #include "kernels/metric_space/MetricChecks.h"
