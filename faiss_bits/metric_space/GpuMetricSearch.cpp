@@ -213,11 +213,11 @@ void GpuIndexBitsMetricSpace::search_and_reconstruct(
         idx_t* labels,
         float* recons,
         const faiss::SearchParameters* params) const {
-    search(n, x, k, distances, labels, params);
     if (n > 0) {
         requireNotNull(recons, "recons");
-        reconstruct_batch(n * k, labels, recons);
     }
+    search(n, x, k, distances, labels, params);
+    reconstruct_batch(n * k, labels, recons);
 }
 
 } // namespace faiss_bits::gpu
