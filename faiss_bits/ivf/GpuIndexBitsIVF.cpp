@@ -1,15 +1,28 @@
 #include "faiss_bits/ivf/GpuIndexBitsIVF.h"
 
+#include <utility>
+
 #include <faiss/gpu/GpuIndexIVFFlat.h>
 #include <faiss/gpu/GpuIndexIVFPQ.h>
 #include <faiss/gpu/GpuIndexIVFScalarQuantizer.h>
 
 #include "faiss_bits/common/GpuStaging.h"
+#include "faiss_bits/ivf/IvfChecks.h"
 #include "faiss_bits/ivf/IvfIndexSearch.h"
 #include "faiss_bits/ivf/IvfIndexVectors.h"
 #include "faiss_bits/ivf/ListStorage.h"
 
 namespace faiss_bits::gpu {
+
+template <class FaissIndex>
+void GpuIndexBitsIVF<FaissIndex>::take_(
+        GpuIndexBitsIVF& copy,
+        size_t numProbes) noexcept {
+    detail::takeFields(*this, copy);
+    this->nprobe = decltype(this->nprobe)(numProbes);
+    this->index_ = std::move(copy.index_);
+    this->baseIndex_ = std::move(copy.baseIndex_);
+}
 
 template <class FaissIndex>
 detail::IvfIndex GpuIndexBitsIVF<FaissIndex>::ivfIndex_() const {

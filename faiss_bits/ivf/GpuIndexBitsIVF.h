@@ -193,6 +193,10 @@ class GpuIndexBitsIVF : public FaissIndex {
         coarseQuantizer.release();
     }
 
+    /// Becomes `copy`, which is left with no quantizer and no lists, but for
+    /// what the classes have of their own; of so many probes.
+    void take_(GpuIndexBitsIVF& copy, size_t numProbes) noexcept;
+
     /// x, distances and labels on our device.
     void searchImpl_(
             ImplSize n,

@@ -106,10 +106,7 @@ void GpuIndexBitsIVFFlat::copyFrom(const faiss::IndexIVFFlat* index) {
     copy.metric_arg = index->metric_arg;
     copy.ntotal = index->ntotal;
     copy.is_trained = index->is_trained;
-    detail::takeFields(*this, copy);
-    nprobe = decltype(nprobe)(index->nprobe);
-    index_ = std::move(copy.index_);
-    baseIndex_ = std::move(copy.baseIndex_);
+    take_(copy, index->nprobe);
 }
 
 IvfLists GpuIndexBitsIVFFlat::ivfLists_() const {

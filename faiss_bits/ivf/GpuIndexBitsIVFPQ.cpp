@@ -154,13 +154,10 @@ void GpuIndexBitsIVFPQ::copyFrom(const faiss::IndexIVFPQ* index) {
         copy.GpuIndexIVFPQ::copyFrom(cpu);
     });
     detail::replaceQuantizer(copy, std::move(ours));
-    detail::takeFields(*this, copy);
-    nprobe = decltype(nprobe)(index->nprobe);
+    take_(copy, index->nprobe);
     std::swap(pq, copy.pq);
     subQuantizers_ = copy.subQuantizers_;
     bitsPerCode_ = copy.bitsPerCode_;
-    index_ = std::move(copy.index_);
-    baseIndex_ = std::move(copy.baseIndex_);
 }
 
 void GpuIndexBitsIVFPQ::copyTo(faiss::IndexIVFPQ* index) const {

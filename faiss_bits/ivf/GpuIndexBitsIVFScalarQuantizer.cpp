@@ -138,12 +138,9 @@ void GpuIndexBitsIVFScalarQuantizer::copyFrom(
                 copy.GpuIndexIVFScalarQuantizer::copyFrom(cpu);
             });
     detail::replaceQuantizer(copy, std::move(ours));
-    detail::takeFields(*this, copy);
-    nprobe = decltype(nprobe)(index->nprobe);
+    take_(copy, index->nprobe);
     std::swap(sq, copy.sq);
     by_residual = copy.by_residual;
-    index_ = std::move(copy.index_);
-    baseIndex_ = std::move(copy.baseIndex_);
 }
 
 IvfLists GpuIndexBitsIVFScalarQuantizer::ivfLists_() const {
