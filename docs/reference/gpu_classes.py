@@ -27,6 +27,13 @@ namespace faiss_bits { typedef int64_t idx_t; }
 %include "faiss_bits/flat/GpuIndexBitsFlat.h"
 %include "faiss_bits/flat/GpuIndexBitsFlatSubclasses.h"
 %include "faiss_bits/ivf/SearchParametersBitsIVF.h"
+%include "faiss_bits/ivf/GpuIndexBitsIVF.h"
+%template(GpuIndexBitsIVFOfFlat)
+    faiss_bits::gpu::GpuIndexBitsIVF<faiss::gpu::GpuIndexIVFFlat>;
+%template(GpuIndexBitsIVFOfPQ)
+    faiss_bits::gpu::GpuIndexBitsIVF<faiss::gpu::GpuIndexIVFPQ>;
+%template(GpuIndexBitsIVFOfScalarQuantizer)
+    faiss_bits::gpu::GpuIndexBitsIVF<faiss::gpu::GpuIndexIVFScalarQuantizer>;
 %include "faiss_bits/ivf/GpuIndexBitsIVFFlat.h"
 %include "faiss_bits/ivf/GpuIndexBitsIVFPQ.h"
 %include "faiss_bits/ivf/GpuIndexBitsIVFScalarQuantizer.h"
@@ -103,7 +110,7 @@ def stand_ins(root=_ROOT):
         (faiss.IndexIVFPQ, module.GpuIndexBitsIVFPQ),
         (faiss.IndexIVFScalarQuantizer, module.GpuIndexBitsIVFScalarQuantizer),
     ):
-        inverted = _on(base, proxy)
+        inverted = _on(_on(base, proxy.__mro__[1]), proxy)
         class_wrappers.wrap_gpu_ivf_index(inverted)
         classes.append(inverted)
     parts = _on(faiss.Index, module.GpuIndexBitsMany)

@@ -96,6 +96,7 @@ faiss::Index* BitsToGpuCloner::clone_Index(const faiss::Index* index) {
         config.device = device;
         config.useFloat16 = useFloat16;
         config.useBFloat16 = useBFloat16;
+        config.keepSearchImage = keepSearchImage;
         config.storeTransposed = storeTransposed;
         copyCuvsChoice(config, static_cast<const GpuClonerOptions&>(*this));
         if (flat->metric_type == faiss::METRIC_L2) {

@@ -22,6 +22,8 @@ struct BitsToGpuCloner : faiss::gpu::ToGpuCloner {
     /// As GpuIndexBitsFlatConfig::useBFloat16. FAISS's cloner has no such
     /// storage: an index that it would have to clone is a FaissException.
     bool useBFloat16 = false;
+    /// As GpuIndexBitsFlatConfig::keepSearchImage.
+    bool keepSearchImage = true;
 
     /// A copy of one index; FAISS calls it for its parts too.
     faiss::Index* clone_Index(const faiss::Index* index) override;

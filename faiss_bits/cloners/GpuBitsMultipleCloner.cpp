@@ -59,7 +59,7 @@ void copyShard(
             from, to, type, part * all / parts, (part + 1) * all / parts);
 }
 
-bool isOurIvf(const faiss::Index* index) {
+bool canBeOurIvf(const faiss::Index* index) {
     return dynamic_cast<const faiss::IndexIVFFlat*>(index) ||
             dynamic_cast<const faiss::IndexIVFScalarQuantizer*>(index) ||
             dynamic_cast<const faiss::IndexIVFPQ*>(index);
@@ -107,9 +107,8 @@ BitsToGpuClonerMultiple::BitsToGpuClonerMultiple(
         const GpuIndexBitsManyConfig& config)
         : devices(devices), options(options), config(config) {
     FAISS_THROW_IF_NOT_MSG(devices.size() >= 1, "devices is empty");
-    if (options.useFloat16) {
-        this->config.useFloat16 = true;
-    }
+    const bool useFloat16 = options.useFloat16 || config.useFloat16;
+    this->options.useFloat16 = this->config.useFloat16 = useFloat16;
 }
 
 faiss::Index* BitsToGpuClonerMultiple::clone_Index(const faiss::Index* index) {
@@ -117,12 +116,10 @@ faiss::Index* BitsToGpuClonerMultiple::clone_Index(const faiss::Index* index) {
     if (devices.size() == 1) {
         faiss::gpu::GpuResourcesProviderFromInstance provider(
                 devices[0].resources);
-        return faiss_bits::gpu::index_cpu_to_gpu(
-                &provider,
-                devices[0].device,
-                index,
-                &options,
-                config.useBFloat16);
+        BitsToGpuCloner cloner(&provider, devices[0].device, options);
+        cloner.useBFloat16 = config.useBFloat16;
+        cloner.keepSearchImage = config.keepSearchImage;
+        return cloner.clone_Index(index);
     }
     const auto* flat = dynamic_cast<const faiss::IndexFlat*>(index);
     if (flat && detail::hasMetric(flat->metric_type)) {
@@ -133,7 +130,7 @@ faiss::Index* BitsToGpuClonerMultiple::clone_Index(const faiss::Index* index) {
         return std::make_unique<GpuIndexBitsReplicas>(devices, flat, config)
                 .release();
     }
-    if (isOurIvf(index) && !config.useBFloat16) {
+    if (canBeOurIvf(index) && !config.useBFloat16) {
         const auto& ivf = dynamic_cast<const faiss::IndexIVF&>(*index);
         const int type = options.shard_type;
         FAISS_THROW_IF_NOT_FMT(
@@ -191,8 +188,9 @@ faiss::Index* BitsToGpuClonerMultiple::clone_Index(const faiss::Index* index) {
             dynamic_cast<const faiss::IndexIDMap*>(index) ||
                     dynamic_cast<const faiss::IndexPreTransform*>(index),
             "index is a %s, which no index of ours on several devices takes "
-            "the place of",
-            typeid(*index).name());
+            "the place of%s",
+            typeid(*index).name(),
+            config.useBFloat16 ? " with config.useBFloat16 = true" : "");
     return faiss::Cloner::clone_Index(index);
 }
 

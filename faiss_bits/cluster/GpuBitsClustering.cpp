@@ -113,8 +113,8 @@ GpuBitsClustering::GpuBitsClustering(
         const faiss::ClusteringParameters& cp,
         int device)
         : faiss::ClusteringParameters(cp), d(d), k(k), device_(device) {
-    FAISS_THROW_IF_NOT_FMT(d >= 1, "d = %d is below 1", d);
-    FAISS_THROW_IF_NOT_FMT(k >= 1, "k = %d is below 1", k);
+    detail::requirePositive(d, "d");
+    detail::requirePositive(k, "k");
     requireOptions(cp, laterClusteringOptions(cp));
     detail::withFaissErrors([&] {
         const detail::OwnedContext owned(provider, device);

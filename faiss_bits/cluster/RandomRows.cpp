@@ -6,6 +6,8 @@
 #include <faiss/impl/FaissAssert.h>
 #include <faiss/utils/random.h>
 
+#include "faiss_bits/common/FaissErrors.h"
+
 namespace faiss_bits::detail {
 
 namespace {
@@ -71,11 +73,7 @@ std::vector<idx_t> firstOfPermutation(idx_t n, idx_t count, int64_t seed) {
             "n = %lld is more than 2^31 - 1 training vectors, from which FAISS "
             "draws no permutation",
             (long long)n);
-    FAISS_THROW_IF_NOT_FMT(
-            count >= 0 && count <= n,
-            "count = %lld is outside 0..%lld",
-            (long long)count,
-            (long long)n);
+    requireWithin(count, 0, n, "count");
     std::vector<idx_t> first;
     if (count < n / 16) {
         first.reserve(count);
@@ -89,9 +87,8 @@ std::vector<idx_t> firstOfPermutation(idx_t n, idx_t count, int64_t seed) {
 }
 
 std::vector<idx_t> rowsWithRepeats(idx_t n, idx_t count, uint64_t seed) {
-    FAISS_THROW_IF_NOT_FMT(n >= 1, "n = %lld is below 1", (long long)n);
-    FAISS_THROW_IF_NOT_FMT(
-            count >= 0, "count = %lld is negative", (long long)count);
+    requirePositive(n, "n");
+    requireCount(count, "count");
     std::vector<idx_t> rows(count);
     // SplitMix64 (Steele, Lea, Flood 2014), which this option is made of.
     for (idx_t i = 0; i < count; ++i) {

@@ -28,13 +28,48 @@ inline void requireCount(idx_t n, const char* name) {
     FAISS_THROW_IF_NOT_FMT(n >= 0, "%s = %lld is negative", name, (long long)n);
 }
 
-inline void requireKey(idx_t key, idx_t ntotal) {
+/// 1 or more. Returns it, as below: these also check while the arguments of a
+/// base class are made, whose constructor would end the process.
+template <class T>
+T requirePositive(T value, const char* name) {
     FAISS_THROW_IF_NOT_FMT(
-            0 <= key && key < ntotal,
-            "key = %lld is outside 0..%lld",
-            (long long)key,
-            (long long)ntotal - 1);
+            value >= 1,
+            "%s = %lld, at least 1 is needed",
+            name,
+            (long long)value);
+    return value;
 }
+
+/// first .. last
+template <class T>
+T requireWithin(T value, idx_t first, idx_t last, const char* name) {
+    FAISS_THROW_IF_NOT_FMT(
+            first <= idx_t(value) && idx_t(value) <= last,
+            "%s = %lld is outside %lld..%lld",
+            name,
+            (long long)value,
+            (long long)first,
+            (long long)last);
+    return value;
+}
+
+inline void requireKey(idx_t key, idx_t ntotal) {
+    requireWithin(key, 0, ntotal - 1, "key");
+}
+
+#if FAISS_BITS_FAISS_HAS_NUMERIC_TYPE
+/// What add_ex and search_ex are given, which take one type alone.
+inline const float* requireFloat32(
+        const void* x,
+        faiss::NumericType numericType) {
+    FAISS_THROW_IF_NOT_FMT(
+            numericType == faiss::NumericType::Float32,
+            "numericType = %d is not supported: Float32 (%d) is",
+            int(numericType),
+            int(faiss::NumericType::Float32));
+    return static_cast<const float*>(x);
+}
+#endif
 
 /// n vectors from i0 on are there, or n is 0.
 inline void requireRun(
@@ -46,11 +81,7 @@ inline void requireRun(
     if (n == 0) {
         return;
     }
-    FAISS_THROW_IF_NOT_FMT(
-            0 <= i0 && i0 < ntotal,
-            "i0 = %lld is outside 0..%lld",
-            (long long)i0,
-            (long long)ntotal - 1);
+    requireWithin(i0, 0, ntotal - 1, "i0");
     FAISS_THROW_IF_NOT_FMT(
             n <= ntotal - i0,
             "%s = %lld: there are only %lld vectors from i0 = %lld on",

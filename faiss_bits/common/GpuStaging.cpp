@@ -61,11 +61,7 @@ void requireDevice(int device) {
             device,
             cudaGetErrorName(status),
             cudaGetErrorString(status));
-    FAISS_THROW_IF_NOT_FMT(
-            device >= 0 && device < count,
-            "device = %d is outside 0..%d",
-            device,
-            count - 1);
+    requireWithin(device, 0, count - 1, "device");
 }
 
 Metric requireMetric(faiss::MetricType metric) {

@@ -16,12 +16,25 @@
 /// and where arrays lie. Not part of the API.
 namespace faiss_bits::gpu::detail {
 
+using faiss_bits::detail::requireCount;
 using faiss_bits::detail::requireNotNull;
+using faiss_bits::detail::requirePositive;
+using faiss_bits::detail::requireWithin;
 using faiss_bits::detail::withFaissErrors;
 
 /// Throws FaissException unless `device` is a CUDA device of this machine.
 /// Asked before FAISS is, which ends the process where there is no driver.
 void requireDevice(int device);
+
+/// Throws FaissException if a config or parameters ask for cuVS, which this
+/// FAISS has not.
+template <class Params>
+void requireNoMissingCuvs(const Params& params, const char* name) {
+    FAISS_THROW_IF_NOT_FMT(
+            !asksForMissingCuvs(params),
+            "%s = true, but this FAISS has no cuVS",
+            name);
+}
 
 /// The metric of FAISS's number for it; throws FaissException naming one that
 /// we do not have.

@@ -45,6 +45,13 @@ bool isCaptured(cudaStream_t stream) {
     return status != cudaStreamCaptureStatusNone;
 }
 
+void requireNoCapture(cudaStream_t stream, const char* call) {
+    FAISS_THROW_IF_NOT_FMT(
+            !isCaptured(stream),
+            "%s waits for the device, which a capture of its stream forbids",
+            call);
+}
+
 void waitInterruptibly(const std::function<bool()>& isDone) {
     const auto start = Clock::now();
     auto asked = start;

@@ -21,6 +21,9 @@ bool isIdle(cudaStream_t stream);
 /// wait for the stream then, and no memory can be taken.
 bool isCaptured(cudaStream_t stream);
 
+/// Throws FaissException then, in the name of a call that has to wait.
+void requireNoCapture(cudaStream_t stream, const char* call);
+
 using faiss_bits::detail::throwIfInterrupted;
 
 /// Waits until isDone() says so. Asks faiss::InterruptCallback once, and again

@@ -51,11 +51,7 @@ DeviceSelector::DeviceSelector(
         int device)
         : n_(n) {
     detail::requireNotNull(sel, "sel");
-    FAISS_THROW_IF_NOT_FMT(
-            n >= 0 && n <= kMostVectors,
-            "n = %lld is outside 0..%lld",
-            (long long)n,
-            (long long)kMostVectors);
+    detail::requireWithin(n, 0, kMostVectors, "n");
     detail::withFaissErrors([&] {
         device_ = checkedDevice(device);
         const faiss::gpu::DeviceScope scope(device_);

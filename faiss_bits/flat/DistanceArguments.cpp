@@ -38,27 +38,17 @@ FlatKnnProblem shapeOf(
     FlatKnnProblem problem;
     problem.metric = metric;
     problem.metricArg = requireMetricArg(metric, "metricArg", args.metricArg);
-    FAISS_THROW_IF_NOT_FMT(
-            args.dims >= 1, "dims = %d, at least 1 is needed", args.dims);
+    requirePositive(args.dims, "dims");
     const idx_t n = args.numVectors;
     const idx_t most = mostVectors(args);
-    FAISS_THROW_IF_NOT_FMT(
-            n >= 0 && n <= most,
-            "numVectors = %lld is outside 0..%lld",
-            (long long)n,
-            (long long)most);
-    FAISS_THROW_IF_NOT_FMT(
-            args.numQueries >= 0,
-            "numQueries = %lld is negative",
-            (long long)args.numQueries);
+    requireWithin(n, 0, most, "numVectors");
+    requireCount(args.numQueries, "numQueries");
     FAISS_THROW_IF_NOT_FMT(
             args.vectorType == args.queryType,
             "vectorType = %d and queryType = %d differ; they must be the same",
             int(args.vectorType),
             int(args.queryType));
-    FAISS_THROW_IF_NOT_MSG(
-            !asksForMissingCuvs(args),
-            "use_cuvs = true, but this FAISS has no cuVS");
+    requireNoMissingCuvs(args, "use_cuvs");
     problem.dataType = dataTypeOf(args.vectorType);
     problem.numVectors = args.numVectors;
     problem.d = args.dims;

@@ -34,12 +34,8 @@ void requireFlatSearch(
         idx_t n,
         idx_t k,
         const faiss::SearchParameters* params) {
-    FAISS_THROW_IF_NOT_FMT(n >= 0, "n = %lld is negative", (long long)n);
-    FAISS_THROW_IF_NOT_FMT(
-            k >= 1 && k <= kMaxK,
-            "k = %lld is outside 1..%d",
-            (long long)k,
-            kMaxK);
+    requireCount(n, "n");
+    requireWithin(k, 1, kMaxK, "k");
     requireParameters(params);
     const idx_t most = maxResultsOf(params);
     FAISS_THROW_IF_NOT_FMT(
@@ -53,7 +49,7 @@ void requireFlatRange(
         const float* x,
         float radius,
         const faiss::SearchParameters* params) {
-    FAISS_THROW_IF_NOT_FMT(n >= 0, "n = %lld is negative", (long long)n);
+    requireCount(n, "n");
     requireParameters(params);
     requireRange(radius, maxResultsOf(params));
     if (n > 0) {

@@ -18,10 +18,15 @@ namespace faiss_bits::gpu {
 
 using detail::GpuContext;
 using detail::requireNotNull;
+using detail::requirePositive;
+using detail::requireWithin;
 using detail::withFaissErrors;
 using faiss::gpu::DeviceScope;
 using faiss::gpu::GpuResources;
 using faiss::gpu::GpuResourcesProvider;
+#if FAISS_BITS_FAISS_HAS_NUMERIC_TYPE
+using faiss_bits::detail::requireFloat32;
+#endif
 
 namespace {
 
@@ -50,9 +55,7 @@ GpuIndexBitsFlatConfig checked(GpuIndexBitsFlatConfig config) {
             !(config.useFloat16 && config.useBFloat16),
             "config.useFloat16 = true and config.useBFloat16 = true: vectors "
             "are stored as one of them");
-    FAISS_THROW_IF_NOT_MSG(
-            !asksForMissingCuvs(config),
-            "config.use_cuvs = true, but this FAISS has no cuVS");
+    detail::requireNoMissingCuvs(config, "config.use_cuvs");
     turnOffCuvs(config);
     return config;
 }
@@ -60,21 +63,13 @@ GpuIndexBitsFlatConfig checked(GpuIndexBitsFlatConfig config) {
 const faiss::IndexFlat* checked(const faiss::IndexFlat* index) {
     requireNotNull(index, "index");
     detail::requireMetric(index->metric_type);
-    FAISS_THROW_IF_NOT_FMT(
-            index->d >= 1,
-            "index->d = %lld, at least 1 is needed",
-            (long long)index->d);
+    requirePositive(index->d, "index->d");
     FAISS_THROW_IF_NOT_FMT(
             index->ntotal <= kMaxVectors,
             "index->ntotal = %lld is more than %lld vectors",
             (long long)index->ntotal,
             (long long)kMaxVectors);
     return index;
-}
-
-int checkedDims(int dims) {
-    FAISS_THROW_IF_NOT_FMT(dims >= 1, "dims = %d, at least 1 is needed", dims);
-    return dims;
 }
 
 faiss::MetricType checked(faiss::MetricType metric) {
@@ -135,7 +130,7 @@ GpuIndexBitsFlat::GpuIndexBitsFlat(
         GpuIndexBitsFlatConfig config)
         : GpuIndexFlat(
                   checked(std::move(resources)),
-                  checkedDims(dims),
+                  requirePositive(dims, "dims"),
                   checked(metric),
                   checked(config)),
           useBFloat16_(config.useBFloat16),
@@ -212,11 +207,7 @@ void GpuIndexBitsFlat::copyTo(faiss::IndexFlat* index) const {
 }
 
 void GpuIndexBitsFlat::reserve(idx_t numVecs) {
-    FAISS_THROW_IF_NOT_FMT(
-            numVecs >= 0 && numVecs <= kMaxVectors,
-            "numVecs = %lld is outside 0..%lld",
-            (long long)numVecs,
-            (long long)kMaxVectors);
+    requireWithin(numVecs, 0, kMaxVectors, "numVecs");
     DeviceScope scope(config_.device);
     detail::viewOf(*data_, storageType_());
     const cudaStream_t stream = resources_->getDefaultStream(config_.device);
@@ -225,7 +216,7 @@ void GpuIndexBitsFlat::reserve(idx_t numVecs) {
 }
 
 void GpuIndexBitsFlat::add(idx_t n, const float* x) {
-    FAISS_THROW_IF_NOT_FMT(n >= 0, "n = %lld is negative", (long long)n);
+    detail::requireCount(n, "n");
     if (n == 0) {
         return;
     }
@@ -250,11 +241,7 @@ void GpuIndexBitsFlat::add(idx_t n, const float* x) {
 }
 
 void GpuIndexBitsFlat::truncate(idx_t numVecs) {
-    FAISS_THROW_IF_NOT_FMT(
-            numVecs >= 0 && numVecs <= ntotal,
-            "numVecs = %lld is outside 0..%lld",
-            (long long)numVecs,
-            (long long)ntotal);
+    requireWithin(numVecs, 0, ntotal, "numVecs");
     if (numVecs == ntotal) {
         return;
     }
@@ -299,24 +286,11 @@ void GpuIndexBitsFlat::addImpl_(ImplSize n, const float* x, const idx_t* ids) {
 }
 
 #if FAISS_BITS_FAISS_HAS_NUMERIC_TYPE
-namespace {
-
-const float* asFloat32(const void* x, faiss::NumericType numericType) {
-    FAISS_THROW_IF_NOT_FMT(
-            numericType == faiss::NumericType::Float32,
-            "numericType = %d is not supported: Float32 (%d) is",
-            int(numericType),
-            int(faiss::NumericType::Float32));
-    return static_cast<const float*>(x);
-}
-
-} // namespace
-
 void GpuIndexBitsFlat::add_ex(
         idx_t n,
         const void* x,
         faiss::NumericType numericType) {
-    add(n, asFloat32(x, numericType));
+    add(n, requireFloat32(x, numericType));
 }
 
 void GpuIndexBitsFlat::add_with_ids_ex(
@@ -324,7 +298,7 @@ void GpuIndexBitsFlat::add_with_ids_ex(
         const void* x,
         faiss::NumericType numericType,
         const idx_t* ids) {
-    add_with_ids(n, asFloat32(x, numericType), ids);
+    add_with_ids(n, requireFloat32(x, numericType), ids);
 }
 
 void GpuIndexBitsFlat::search_ex(
@@ -335,7 +309,7 @@ void GpuIndexBitsFlat::search_ex(
         float* distances,
         idx_t* labels,
         const faiss::SearchParameters* params) const {
-    search(n, asFloat32(x, numericType), k, distances, labels, params);
+    search(n, requireFloat32(x, numericType), k, distances, labels, params);
 }
 #endif
 

@@ -32,7 +32,7 @@ struct GpuIndexBitsFlat::RangeSearch_ {
             const faiss::SearchParameters* params,
             size_t mostScratch,
             Sink& sink) const {
-        detail::requireWaits(context);
+        detail::requireNoCapture(context.stream, "range_search");
         const detail::SearchFilter filter(context, params, index.ntotal, n);
         detail::LimitedRangeSink limited(sink, detail::maxResultsOf(params));
         detail::forQueryPages(

@@ -295,7 +295,7 @@ void GpuIndexBitsFlat::gather_(
         const float* xs,
         const idx_t* keys,
         float* out) const {
-    FAISS_THROW_IF_NOT_FMT(n >= 0, "n = %lld is negative", (long long)n);
+    detail::requireCount(n, "n");
     if (n == 0) {
         return;
     }

@@ -18,6 +18,7 @@ using detail::requireCount;
 using detail::requireIds;
 using detail::requireKey;
 using detail::requireNotNull;
+using detail::requirePositive;
 using detail::requireRun;
 
 namespace {
@@ -34,11 +35,6 @@ void requireRoom(idx_t ntotal, idx_t more, const char* name) {
             (long long)more,
             (long long)ntotal,
             (long long)kMaxVectors);
-}
-
-int checkedDimensions(int d) {
-    FAISS_THROW_IF_NOT_FMT(d >= 1, "d = %d, at least 1 is needed", d);
-    return d;
 }
 
 /// The metric, if it is one of ours; what goes with METRIC_Lp may come later.
@@ -71,7 +67,7 @@ bool isPlainFlat(const faiss::Index& index) {
 //
 
 IndexFusedFlat::IndexFusedFlat(int d, faiss::MetricType metric, float metricArg)
-        : faiss::IndexFlat(checkedDimensions(d), checkedMetric(metric)) {
+        : faiss::IndexFlat(requirePositive(d, "d"), checkedMetric(metric)) {
     metric_arg = metricArg;
 }
 

@@ -17,13 +17,9 @@ namespace faiss_bits {
 using detail::requireCount;
 using detail::requireIds;
 using detail::requireNotNull;
+using detail::requirePositive;
 
 namespace {
-
-void requireK(idx_t k) {
-    FAISS_THROW_IF_NOT_FMT(
-            k >= 1, "k = %lld, at least 1 is needed", (long long)k);
-}
 
 /// A list of ids, or the first n vectors for want of one.
 void requireList(
@@ -93,7 +89,7 @@ void IndexFusedFlat::search(
         idx_t* labels,
         const faiss::SearchParameters* params) const {
     requireCount(n, "n");
-    requireK(k);
+    requirePositive(k, "k");
     auto problem = problemOf<cpu::KnnProblem<float>>(*this);
     std::vector<idx_t> ids;
     applyParameters(params, problem, ids);
@@ -142,7 +138,7 @@ void IndexFusedFlat::range_search(
 void IndexFusedFlat::assign(idx_t n, const float* x, idx_t* labels, idx_t k)
         const {
     requireCount(n, "n");
-    requireK(k);
+    requirePositive(k, "k");
     if (n > 0) {
         requireNotNull(x, "x");
         requireNotNull(labels, "labels");
@@ -166,7 +162,7 @@ void IndexFusedFlat::knn_subset(
             ntotal,
             "n_reference_ids",
             "reference_ids");
-    requireK(k);
+    requirePositive(k, "k");
     auto problem = problemOf<cpu::KnnProblem<float>>(*this);
     if (n_query_ids == 0) {
         return;
@@ -189,7 +185,7 @@ void IndexFusedFlat::knn_subset(
 
 std::string IndexFusedFlat::plan(idx_t n, idx_t k) const {
     requireCount(n, "n");
-    requireK(k);
+    requirePositive(k, "k");
     auto problem = problemOf<cpu::KnnProblem<float>>(*this);
     problem.numQueries = n;
     problem.k = k;

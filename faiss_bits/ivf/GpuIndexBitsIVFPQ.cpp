@@ -8,18 +8,15 @@
 #include <faiss/invlists/InvertedLists.h>
 
 #include "faiss_bits/ivf/IvfChecks.h"
-#include "faiss_bits/ivf/IvfIndexSearch.h"
-#include "faiss_bits/ivf/IvfIndexVectors.h"
 #include "faiss_bits/ivf/ListStorage.h"
 
 namespace faiss_bits::gpu {
 
 using detail::checkedCentroids;
-using detail::checkedDims;
 using detail::checkedIvfConfig;
 using detail::checkedIvfMetric;
-using detail::checkedLists;
 using detail::checkedProvider;
+using detail::requirePositive;
 using faiss::gpu::DeviceScope;
 using faiss::gpu::GpuIndexIVFPQConfig;
 using faiss::gpu::GpuResourcesProvider;
@@ -33,8 +30,10 @@ int checkedParts(
         int subQuantizers,
         int bitsPerCode,
         const GpuIndexIVFPQConfig& config) {
+    detail::requireDevice(config.device);
     FAISS_THROW_IF_NOT_FMT(
-            subQuantizers >= 1 && checkedDims(dims) % subQuantizers == 0,
+            subQuantizers >= 1 &&
+                    requirePositive(dims, "dims") % subQuantizers == 0,
             "subQuantizers = %d does not divide dims = %d",
             subQuantizers,
             dims);
@@ -69,7 +68,6 @@ const faiss::IndexIVFPQ* checked(
         const faiss::IndexIVFPQ* index,
         const GpuIndexIVFPQConfig& config) {
     detail::requireIvfIndex(index);
-    detail::requireDevice(config.device);
     checkedParts(int(index->d), int(index->pq.M), int(index->pq.nbits), config);
     FAISS_THROW_IF_NOT_MSG(
             index->by_residual,
@@ -86,43 +84,21 @@ const faiss::IndexIVFPQ* checked(
 
 GpuIndexBitsIVFPQ::GpuIndexBitsIVFPQ(
         GpuResourcesProvider* provider,
-        std::unique_ptr<faiss::Index> ownQuantizer,
         int dims,
         int nlist,
         int subQuantizers,
         int bitsPerCode,
         faiss::MetricType metric,
         GpuIndexIVFPQConfig config)
-        : GpuIndexIVFPQ(
-                  provider,
-                  ownQuantizer.get(),
-                  dims,
-                  checkedLists(nlist),
-                  checkedParts(dims, subQuantizers, bitsPerCode, config),
-                  bitsPerCode,
-                  metric,
-                  checkedIvfConfig(config)) {
-    own_fields = true;
-    ownQuantizer.release();
-}
-
-GpuIndexBitsIVFPQ::GpuIndexBitsIVFPQ(
-        GpuResourcesProvider* provider,
-        int dims,
-        int nlist,
-        int subQuantizers,
-        int bitsPerCode,
-        faiss::MetricType metric,
-        GpuIndexIVFPQConfig config)
-        : GpuIndexBitsIVFPQ(
+        : GpuIndexBitsIVF(
                   provider,
                   detail::makeIvfQuantizer(provider, dims, metric, config),
                   dims,
-                  nlist,
-                  subQuantizers,
+                  requirePositive(nlist, "nlist"),
+                  checkedParts(dims, subQuantizers, bitsPerCode, config),
                   bitsPerCode,
                   metric,
-                  config) {}
+                  checkedIvfConfig(config)) {}
 
 GpuIndexBitsIVFPQ::GpuIndexBitsIVFPQ(
         GpuResourcesProvider* provider,
@@ -148,11 +124,11 @@ GpuIndexBitsIVFPQ::GpuIndexBitsIVFPQ(
         int bitsPerCode,
         faiss::MetricType metric,
         GpuIndexIVFPQConfig config)
-        : GpuIndexIVFPQ(
+        : GpuIndexBitsIVF(
                   checkedProvider(provider),
                   checkedCentroids(coarseQuantizer),
-                  checkedDims(dims),
-                  checkedLists(nlist),
+                  requirePositive(dims, "dims"),
+                  requirePositive(nlist, "nlist"),
                   checkedParts(dims, subQuantizers, bitsPerCode, config),
                   bitsPerCode,
                   checkedIvfMetric(metric),
@@ -178,13 +154,10 @@ void GpuIndexBitsIVFPQ::copyFrom(const faiss::IndexIVFPQ* index) {
         copy.GpuIndexIVFPQ::copyFrom(cpu);
     });
     detail::replaceQuantizer(copy, std::move(ours));
-    detail::takeFields(*this, copy);
-    nprobe = decltype(nprobe)(index->nprobe);
+    take_(copy, index->nprobe);
     std::swap(pq, copy.pq);
     subQuantizers_ = copy.subQuantizers_;
     bitsPerCode_ = copy.bitsPerCode_;
-    index_ = std::move(copy.index_);
-    baseIndex_ = std::move(copy.baseIndex_);
 }
 
 void GpuIndexBitsIVFPQ::copyTo(faiss::IndexIVFPQ* index) const {
@@ -223,154 +196,9 @@ void GpuIndexBitsIVFPQ::copyTo(faiss::IndexIVFPQ* index) const {
     GpuIndexIVFPQ::copyTo(index);
 }
 
-void GpuIndexBitsIVFPQ::setNumProbes(int numProbes) {
-    nprobe = detail::checkedProbes(numProbes);
-}
-
-detail::IvfIndex GpuIndexBitsIVFPQ::ivfIndex_() const {
-    detail::IvfIndex index = detail::ivfIndexOf(
-            *this, *resources_, minPagedSize_, ivfpqConfig_.indicesOptions);
-    if (is_trained && index_) {
-        index.base = baseIndex_.get();
-        index.owner = baseIndex_;
-        index.lists = detail::productListsOf(
-                *index_, ivfpqConfig_.indicesOptions, bitsPerCode_);
-        index.lists.numVectors = ntotal;
-    }
-    return index;
-}
-
-void GpuIndexBitsIVFPQ::search(
-        idx_t n,
-        const float* x,
-        idx_t k,
-        float* distances,
-        idx_t* labels,
-        const faiss::SearchParameters* params) const {
-    detail::searchIvf(ivfIndex_(), n, x, k, distances, labels, params);
-}
-
-void GpuIndexBitsIVFPQ::assign(idx_t n, const float* x, idx_t* labels, idx_t k)
-        const {
-    detail::assignIvf(ivfIndex_(), n, x, labels, k);
-}
-
-#if FAISS_BITS_FAISS_HAS_NUMERIC_TYPE
-void GpuIndexBitsIVFPQ::search_ex(
-        idx_t n,
-        const void* x,
-        faiss::NumericType numericType,
-        idx_t k,
-        float* distances,
-        idx_t* labels,
-        const faiss::SearchParameters* params) const {
-    detail::requireFloat32(numericType);
-    search(n, static_cast<const float*>(x), k, distances, labels, params);
-}
-#endif
-
-void GpuIndexBitsIVFPQ::search_preassigned(
-        idx_t n,
-        const float* x,
-        idx_t k,
-        const idx_t* assign,
-        const float*,
-        float* distances,
-        idx_t* labels,
-        bool store_pairs,
-        const faiss::SearchParametersIVF* params
-#if FAISS_BITS_FAISS_HAS_IVF_INTERFACE
-        ,
-        faiss::IndexIVFStats* stats) const {
-#else
-) const {
-    const faiss::IndexIVFStats* stats = nullptr;
-#endif
-    detail::searchIvfPreassigned(
-            ivfIndex_(),
-            n,
-            x,
-            k,
-            assign,
-            distances,
-            labels,
-            store_pairs,
-            params,
-            stats);
-}
-
-void GpuIndexBitsIVFPQ::range_search(
-        idx_t n,
-        const float* x,
-        float radius,
-        faiss::RangeSearchResult* result,
-        const faiss::SearchParameters* params) const {
-    detail::rangeSearchIvf(ivfIndex_(), n, x, radius, result, params);
-}
-
-void GpuIndexBitsIVFPQ::rangeSearchOnDevice(
-        idx_t n,
-        const float* x,
-        float radius,
-        GpuRangeResult& result,
-        const faiss::SearchParameters* params) const {
-    detail::rangeSearchIvfOnDevice(ivfIndex_(), n, x, radius, result, params);
-}
-
-void GpuIndexBitsIVFPQ::search_and_reconstruct(
-        idx_t n,
-        const float* x,
-        idx_t k,
-        float* distances,
-        idx_t* labels,
-        float* recons,
-        const faiss::SearchParameters* params) const {
-    detail::searchAndReconstructIvf(
-            ivfIndex_(), n, x, k, distances, labels, recons, params);
-}
-
-void GpuIndexBitsIVFPQ::reconstruct(idx_t key, float* out) const {
-    detail::reconstructIvf(ivfIndex_(), 1, key, out, "key");
-}
-
-void GpuIndexBitsIVFPQ::reconstruct_n(idx_t i0, idx_t n, float* out) const {
-    detail::reconstructIvf(ivfIndex_(), n, i0, out, "i0 + number");
-}
-
-void GpuIndexBitsIVFPQ::reconstruct_batch(
-        idx_t n,
-        const idx_t* keys,
-        float* out) const {
-    detail::reconstructBatchIvf(ivfIndex_(), n, keys, out);
-}
-
-void GpuIndexBitsIVFPQ::reset() {
-    detail::countListLoss();
-    faiss::gpu::GpuIndexIVFPQ::reset();
-}
-
-size_t GpuIndexBitsIVFPQ::remove_ids(const faiss::IDSelector& sel) {
-    const idx_t removed = detail::removeIvf(ivfIndex_(), baseIndex_.get(), sel);
-    ntotal -= removed;
-    return size_t(removed);
-}
-
-void GpuIndexBitsIVFPQ::update_vectors(
-        idx_t n,
-        const idx_t* ids,
-        const float* x) {
-    detail::updateIvf(
-            *this, baseIndex_.get(), [this] { return ivfIndex_(); }, n, ids, x);
-}
-
-void GpuIndexBitsIVFPQ::searchImpl_(
-        ImplSize n,
-        const float* x,
-        int k,
-        float* distances,
-        idx_t* labels,
-        const faiss::SearchParameters* params) const {
-    detail::searchIvfOnDevice(ivfIndex_(), n, x, k, distances, labels, params);
+IvfLists GpuIndexBitsIVFPQ::ivfLists_() const {
+    return detail::productListsOf(
+            *index_, ivfConfig_.indicesOptions, bitsPerCode_);
 }
 
 } // namespace faiss_bits::gpu

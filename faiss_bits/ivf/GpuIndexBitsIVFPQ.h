@@ -1,23 +1,11 @@
 #pragma once
 
-#include <memory>
-
 #include <faiss/gpu/GpuIndexIVFPQ.h>
 
-#include "faiss_bits/common/FaissCompat.h"
+#include "faiss_bits/ivf/GpuIndexBitsIVF.h"
 #include "faiss_bits/ivf/SearchParametersBitsIVF.h"
-#include "faiss_bits/range/GpuRangeResult.h"
-
-namespace faiss {
-struct RangeSearchResult;
-} // namespace faiss
 
 namespace faiss_bits::gpu {
-
-namespace detail {
-struct IvfAccess;
-struct IvfIndex;
-} // namespace detail
 
 /// Inverted lists of product codes on one GPU: faiss::gpu::GpuIndexIVFPQ with
 /// its search replaced. Lists, training, adding and copying are FAISS's, and it
@@ -58,7 +46,7 @@ struct IvfIndex;
 /// copyFrom, setNumProbes and search_preassigned are not virtual in every
 /// FAISS: called through a pointer to the base class they are FAISS's own, with
 /// its limits.
-class GpuIndexBitsIVFPQ : public faiss::gpu::GpuIndexIVFPQ {
+class GpuIndexBitsIVFPQ : public GpuIndexBitsIVF<faiss::gpu::GpuIndexIVFPQ> {
    public:
     /// Copies a CPU index (not null) to the GPU, with its quantizer.
     GpuIndexBitsIVFPQ(
@@ -107,141 +95,8 @@ class GpuIndexBitsIVFPQ : public faiss::gpu::GpuIndexIVFPQ {
     /// not.
     void copyTo(faiss::IndexIVFPQ* index) const;
 
-    /// Lists that a search looks at, 1 or more.
-    void setNumProbes(int nprobe);
-
-    /// Finds the k nearest vectors of each of n queries in nprobe lists each.
-    ///
-    /// x [n, d], distances [n, k], labels [n, k]; params as above
-    void search(
-            idx_t n,
-            const float* x,
-            idx_t k,
-            float* distances,
-            idx_t* labels,
-            const faiss::SearchParameters* params = nullptr) const override;
-
-    /// Finds all vectors of nprobe lists with distance < radius (inner product
-    /// > radius), for each of n queries: as GpuIndexBitsIVFFlat.
-    ///
-    /// x [n, d], on the host or on the index's device; result->nq must be n
-    void range_search(
-            idx_t n,
-            const float* x,
-            float radius,
-            faiss::RangeSearchResult* result,
-            const faiss::SearchParameters* params = nullptr) const override;
-
-    /// The same with results that stay on the device, as GpuIndexBitsIVFFlat.
-    void rangeSearchOnDevice(
-            idx_t n,
-            const float* x,
-            float radius,
-            GpuRangeResult& result,
-            const faiss::SearchParameters* params = nullptr) const;
-
-    /// search(), and the vectors of the labels to recons [n, k, d]: as
-    /// reconstruct_batch(), zeros where there is none. Each array on the host
-    /// or on the device; waits for the device.
-    void search_and_reconstruct(
-            idx_t n,
-            const float* x,
-            idx_t k,
-            float* distances,
-            idx_t* labels,
-            float* recons,
-            const faiss::SearchParameters* params = nullptr) const override;
-
-    /// search() without the distances; labels is [n, k].
-    void assign(idx_t n, const float* x, idx_t* labels, idx_t k = 1)
-            const override;
-
-#if FAISS_BITS_FAISS_HAS_NUMERIC_TYPE
-    /// As search. Only NumericType::Float32 is supported.
-    void search_ex(
-            idx_t n,
-            const void* x,
-            faiss::NumericType numericType,
-            idx_t k,
-            float* distances,
-            idx_t* labels,
-            const faiss::SearchParameters* params = nullptr) const override;
-#endif
-
-    /// search() in given lists.
-    ///
-    /// assign         [n, nprobe]: numbers of lists; others, such as -1: none
-    /// centroid_dis   not read, may be null
-    /// store_pairs    labels are list << 32 | place in the list
-    ///
-    /// The last argument, which FAISS has since 1.7.4, must be null.
-    void search_preassigned(
-            idx_t n,
-            const float* x,
-            idx_t k,
-            const idx_t* assign,
-            const float* centroid_dis,
-            float* distances,
-            idx_t* labels,
-            bool store_pairs,
-            const faiss::SearchParametersIVF* params = nullptr
-#if FAISS_BITS_FAISS_HAS_IVF_INTERFACE
-            ,
-            faiss::IndexIVFStats* stats = nullptr) const override;
-#else
-    ) const;
-#endif
-
-    /// The decoded vector of an id to out [d]: the one whose distances searches
-    /// return, as FAISS's CPU index has it. Where more than one has the id, as
-    /// below, that of the lowest list and place. Errors and cost as of
-    /// GpuIndexBitsIVFFlat.
-    void reconstruct(idx_t key, float* out) const override;
-
-    /// Those of the ids i0 to i0 + n - 1 to out [n, d]; all must be there.
-    void reconstruct_n(idx_t i0, idx_t n, float* out) const override;
-
-    /// Those of keys [n] to out [n, d], each on the host or on the device. The
-    /// key -1, "no neighbour", gives zeros.
-    void reconstruct_batch(idx_t n, const idx_t* keys, float* out)
-            const override;
-
-    /// Lets go of all vectors. What was trained stays.
-    void reset() override;
-
-    /// Removes the vectors whose ids are selected, and returns how many: as
-    /// GpuIndexBitsIVFFlat.
-    size_t remove_ids(const faiss::IDSelector& sel) override;
-
-    /// Replaces the vectors of ids [n] by x [n, d], encoded anew in the lists
-    /// that are nearest to them: as GpuIndexBitsIVFFlat.
-    void update_vectors(idx_t n, const idx_t* ids, const float* x);
-
-   protected:
-    /// x, distances and labels on our device.
-    void searchImpl_(
-            ImplSize n,
-            const float* x,
-            int k,
-            float* distances,
-            idx_t* labels,
-            const faiss::SearchParameters* params) const override;
-
    private:
-    friend struct detail::IvfAccess;
-
-    GpuIndexBitsIVFPQ(
-            faiss::gpu::GpuResourcesProvider* provider,
-            std::unique_ptr<faiss::Index> ownQuantizer,
-            int dims,
-            int nlist,
-            int subQuantizers,
-            int bitsPerCode,
-            faiss::MetricType metric,
-            faiss::gpu::GpuIndexIVFPQConfig config);
-
-    /// As searches see it.
-    detail::IvfIndex ivfIndex_() const;
+    IvfLists ivfLists_() const override;
 };
 
 } // namespace faiss_bits::gpu

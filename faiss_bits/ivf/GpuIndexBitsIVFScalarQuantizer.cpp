@@ -8,19 +8,16 @@
 
 #include "faiss_bits/common/FaissCompat.h"
 #include "faiss_bits/ivf/IvfChecks.h"
-#include "faiss_bits/ivf/IvfIndexSearch.h"
-#include "faiss_bits/ivf/IvfIndexVectors.h"
 #include "faiss_bits/ivf/ListStorage.h"
 
 namespace faiss_bits::gpu {
 
 using detail::checkedCentroids;
-using detail::checkedDims;
 using detail::checkedIvfConfig;
 using detail::checkedIvfMetric;
-using detail::checkedLists;
 using detail::checkedProvider;
 using detail::checkedQuantizer;
+using detail::requirePositive;
 using faiss::ScalarQuantizer;
 using faiss::gpu::DeviceScope;
 using faiss::gpu::GpuIndexIVFScalarQuantizerConfig;
@@ -69,43 +66,21 @@ const faiss::IndexIVFScalarQuantizer* checked(
 
 GpuIndexBitsIVFScalarQuantizer::GpuIndexBitsIVFScalarQuantizer(
         GpuResourcesProvider* provider,
-        std::unique_ptr<faiss::Index> ownQuantizer,
         int dims,
         int nlist,
         ScalarQuantizer::QuantizerType qtype,
         faiss::MetricType metric,
         bool encodeResidual,
         GpuIndexIVFScalarQuantizerConfig config)
-        : GpuIndexIVFScalarQuantizer(
-                  provider,
-                  ownQuantizer.get(),
-                  dims,
-                  checkedLists(nlist),
-                  checkedType(qtype, config),
-                  metric,
-                  encodeResidual,
-                  checkedIvfConfig(config)) {
-    own_fields = true;
-    ownQuantizer.release();
-}
-
-GpuIndexBitsIVFScalarQuantizer::GpuIndexBitsIVFScalarQuantizer(
-        GpuResourcesProvider* provider,
-        int dims,
-        int nlist,
-        ScalarQuantizer::QuantizerType qtype,
-        faiss::MetricType metric,
-        bool encodeResidual,
-        GpuIndexIVFScalarQuantizerConfig config)
-        : GpuIndexBitsIVFScalarQuantizer(
+        : GpuIndexBitsIVF(
                   provider,
                   detail::makeIvfQuantizer(provider, dims, metric, config),
                   dims,
-                  nlist,
-                  qtype,
+                  requirePositive(nlist, "nlist"),
+                  checkedType(qtype, config),
                   metric,
                   encodeResidual,
-                  config) {}
+                  checkedIvfConfig(config)) {}
 
 GpuIndexBitsIVFScalarQuantizer::GpuIndexBitsIVFScalarQuantizer(
         GpuResourcesProvider* provider,
@@ -131,12 +106,12 @@ GpuIndexBitsIVFScalarQuantizer::GpuIndexBitsIVFScalarQuantizer(
         faiss::MetricType metric,
         bool encodeResidual,
         GpuIndexIVFScalarQuantizerConfig config)
-        : GpuIndexIVFScalarQuantizer(
+        : GpuIndexBitsIVF(
                   checkedProvider(provider),
                   encodeResidual ? checkedCentroids(coarseQuantizer)
                                  : checkedQuantizer(coarseQuantizer),
-                  checkedDims(dims),
-                  checkedLists(nlist),
+                  requirePositive(dims, "dims"),
+                  requirePositive(nlist, "nlist"),
                   checkedType(qtype, config),
                   checkedIvfMetric(metric),
                   encodeResidual,
@@ -163,169 +138,13 @@ void GpuIndexBitsIVFScalarQuantizer::copyFrom(
                 copy.GpuIndexIVFScalarQuantizer::copyFrom(cpu);
             });
     detail::replaceQuantizer(copy, std::move(ours));
-    detail::takeFields(*this, copy);
-    nprobe = decltype(nprobe)(index->nprobe);
+    take_(copy, index->nprobe);
     std::swap(sq, copy.sq);
     by_residual = copy.by_residual;
-    index_ = std::move(copy.index_);
-    baseIndex_ = std::move(copy.baseIndex_);
 }
 
-void GpuIndexBitsIVFScalarQuantizer::setNumProbes(int numProbes) {
-    nprobe = detail::checkedProbes(numProbes);
-}
-
-detail::IvfIndex GpuIndexBitsIVFScalarQuantizer::ivfIndex_() const {
-    detail::IvfIndex index = detail::ivfIndexOf(
-            *this, *resources_, minPagedSize_, ivfSQConfig_.indicesOptions);
-    if (is_trained && index_) {
-        index.base = baseIndex_.get();
-        index.owner = baseIndex_;
-        index.lists =
-                detail::scalarListsOf(*index_, ivfSQConfig_.indicesOptions);
-        index.lists.numVectors = ntotal;
-    }
-    return index;
-}
-
-void GpuIndexBitsIVFScalarQuantizer::search(
-        idx_t n,
-        const float* x,
-        idx_t k,
-        float* distances,
-        idx_t* labels,
-        const faiss::SearchParameters* params) const {
-    detail::searchIvf(ivfIndex_(), n, x, k, distances, labels, params);
-}
-
-void GpuIndexBitsIVFScalarQuantizer::assign(
-        idx_t n,
-        const float* x,
-        idx_t* labels,
-        idx_t k) const {
-    detail::assignIvf(ivfIndex_(), n, x, labels, k);
-}
-
-#if FAISS_BITS_FAISS_HAS_NUMERIC_TYPE
-void GpuIndexBitsIVFScalarQuantizer::search_ex(
-        idx_t n,
-        const void* x,
-        faiss::NumericType numericType,
-        idx_t k,
-        float* distances,
-        idx_t* labels,
-        const faiss::SearchParameters* params) const {
-    detail::requireFloat32(numericType);
-    search(n, static_cast<const float*>(x), k, distances, labels, params);
-}
-#endif
-
-void GpuIndexBitsIVFScalarQuantizer::search_preassigned(
-        idx_t n,
-        const float* x,
-        idx_t k,
-        const idx_t* assign,
-        const float*,
-        float* distances,
-        idx_t* labels,
-        bool store_pairs,
-        const faiss::SearchParametersIVF* params
-#if FAISS_BITS_FAISS_HAS_IVF_INTERFACE
-        ,
-        faiss::IndexIVFStats* stats) const {
-#else
-) const {
-    const faiss::IndexIVFStats* stats = nullptr;
-#endif
-    detail::searchIvfPreassigned(
-            ivfIndex_(),
-            n,
-            x,
-            k,
-            assign,
-            distances,
-            labels,
-            store_pairs,
-            params,
-            stats);
-}
-
-void GpuIndexBitsIVFScalarQuantizer::range_search(
-        idx_t n,
-        const float* x,
-        float radius,
-        faiss::RangeSearchResult* result,
-        const faiss::SearchParameters* params) const {
-    detail::rangeSearchIvf(ivfIndex_(), n, x, radius, result, params);
-}
-
-void GpuIndexBitsIVFScalarQuantizer::rangeSearchOnDevice(
-        idx_t n,
-        const float* x,
-        float radius,
-        GpuRangeResult& result,
-        const faiss::SearchParameters* params) const {
-    detail::rangeSearchIvfOnDevice(ivfIndex_(), n, x, radius, result, params);
-}
-
-void GpuIndexBitsIVFScalarQuantizer::search_and_reconstruct(
-        idx_t n,
-        const float* x,
-        idx_t k,
-        float* distances,
-        idx_t* labels,
-        float* recons,
-        const faiss::SearchParameters* params) const {
-    detail::searchAndReconstructIvf(
-            ivfIndex_(), n, x, k, distances, labels, recons, params);
-}
-
-void GpuIndexBitsIVFScalarQuantizer::reconstruct(idx_t key, float* out) const {
-    detail::reconstructIvf(ivfIndex_(), 1, key, out, "key");
-}
-
-void GpuIndexBitsIVFScalarQuantizer::reconstruct_n(
-        idx_t i0,
-        idx_t n,
-        float* out) const {
-    detail::reconstructIvf(ivfIndex_(), n, i0, out, "i0 + number");
-}
-
-void GpuIndexBitsIVFScalarQuantizer::reconstruct_batch(
-        idx_t n,
-        const idx_t* keys,
-        float* out) const {
-    detail::reconstructBatchIvf(ivfIndex_(), n, keys, out);
-}
-
-void GpuIndexBitsIVFScalarQuantizer::reset() {
-    detail::countListLoss();
-    faiss::gpu::GpuIndexIVFScalarQuantizer::reset();
-}
-
-size_t GpuIndexBitsIVFScalarQuantizer::remove_ids(
-        const faiss::IDSelector& sel) {
-    const idx_t removed = detail::removeIvf(ivfIndex_(), baseIndex_.get(), sel);
-    ntotal -= removed;
-    return size_t(removed);
-}
-
-void GpuIndexBitsIVFScalarQuantizer::update_vectors(
-        idx_t n,
-        const idx_t* ids,
-        const float* x) {
-    detail::updateIvf(
-            *this, baseIndex_.get(), [this] { return ivfIndex_(); }, n, ids, x);
-}
-
-void GpuIndexBitsIVFScalarQuantizer::searchImpl_(
-        ImplSize n,
-        const float* x,
-        int k,
-        float* distances,
-        idx_t* labels,
-        const faiss::SearchParameters* params) const {
-    detail::searchIvfOnDevice(ivfIndex_(), n, x, k, distances, labels, params);
+IvfLists GpuIndexBitsIVFScalarQuantizer::ivfLists_() const {
+    return detail::scalarListsOf(*index_, ivfConfig_.indicesOptions);
 }
 
 } // namespace faiss_bits::gpu

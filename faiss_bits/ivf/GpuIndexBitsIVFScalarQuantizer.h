@@ -1,23 +1,11 @@
 #pragma once
 
-#include <memory>
-
 #include <faiss/gpu/GpuIndexIVFScalarQuantizer.h>
 
-#include "faiss_bits/common/FaissCompat.h"
+#include "faiss_bits/ivf/GpuIndexBitsIVF.h"
 #include "faiss_bits/ivf/SearchParametersBitsIVF.h"
-#include "faiss_bits/range/GpuRangeResult.h"
-
-namespace faiss {
-struct RangeSearchResult;
-} // namespace faiss
 
 namespace faiss_bits::gpu {
-
-namespace detail {
-struct IvfAccess;
-struct IvfIndex;
-} // namespace detail
 
 /// Inverted lists of scalar codes on one GPU:
 /// faiss::gpu::GpuIndexIVFScalarQuantizer with its search replaced. Lists,
@@ -57,7 +45,7 @@ struct IvfIndex;
 /// FAISS: called through a pointer to the base class they are FAISS's own, with
 /// its limits.
 class GpuIndexBitsIVFScalarQuantizer
-        : public faiss::gpu::GpuIndexIVFScalarQuantizer {
+        : public GpuIndexBitsIVF<faiss::gpu::GpuIndexIVFScalarQuantizer> {
    public:
     /// Copies a CPU index (not null) to the GPU, with its quantizer.
     GpuIndexBitsIVFScalarQuantizer(
@@ -100,140 +88,8 @@ class GpuIndexBitsIVFScalarQuantizer
     /// if that fails they are kept.
     void copyFrom(const faiss::IndexIVFScalarQuantizer* index);
 
-    /// Lists that a search looks at, 1 or more.
-    void setNumProbes(int nprobe);
-
-    /// Finds the k nearest vectors of each of n queries in nprobe lists each.
-    ///
-    /// x [n, d], distances [n, k], labels [n, k]; params as above
-    void search(
-            idx_t n,
-            const float* x,
-            idx_t k,
-            float* distances,
-            idx_t* labels,
-            const faiss::SearchParameters* params = nullptr) const override;
-
-    /// Finds all vectors of nprobe lists with distance < radius (inner product
-    /// > radius), for each of n queries: as GpuIndexBitsIVFFlat.
-    ///
-    /// x [n, d], on the host or on the index's device; result->nq must be n
-    void range_search(
-            idx_t n,
-            const float* x,
-            float radius,
-            faiss::RangeSearchResult* result,
-            const faiss::SearchParameters* params = nullptr) const override;
-
-    /// The same with results that stay on the device, as GpuIndexBitsIVFFlat.
-    void rangeSearchOnDevice(
-            idx_t n,
-            const float* x,
-            float radius,
-            GpuRangeResult& result,
-            const faiss::SearchParameters* params = nullptr) const;
-
-    /// search(), and the vectors of the labels to recons [n, k, d]: as
-    /// reconstruct_batch(), zeros where there is none. Each array on the host
-    /// or on the device; waits for the device.
-    void search_and_reconstruct(
-            idx_t n,
-            const float* x,
-            idx_t k,
-            float* distances,
-            idx_t* labels,
-            float* recons,
-            const faiss::SearchParameters* params = nullptr) const override;
-
-    /// search() without the distances; labels is [n, k].
-    void assign(idx_t n, const float* x, idx_t* labels, idx_t k = 1)
-            const override;
-
-#if FAISS_BITS_FAISS_HAS_NUMERIC_TYPE
-    /// As search. Only NumericType::Float32 is supported.
-    void search_ex(
-            idx_t n,
-            const void* x,
-            faiss::NumericType numericType,
-            idx_t k,
-            float* distances,
-            idx_t* labels,
-            const faiss::SearchParameters* params = nullptr) const override;
-#endif
-
-    /// search() in given lists.
-    ///
-    /// assign         [n, nprobe]: numbers of lists; others, such as -1: none
-    /// centroid_dis   not read, may be null
-    /// store_pairs    labels are list << 32 | place in the list
-    ///
-    /// The last argument, which FAISS has since 1.7.4, must be null.
-    void search_preassigned(
-            idx_t n,
-            const float* x,
-            idx_t k,
-            const idx_t* assign,
-            const float* centroid_dis,
-            float* distances,
-            idx_t* labels,
-            bool store_pairs,
-            const faiss::SearchParametersIVF* params = nullptr
-#if FAISS_BITS_FAISS_HAS_IVF_INTERFACE
-            ,
-            faiss::IndexIVFStats* stats = nullptr) const override;
-#else
-    ) const;
-#endif
-
-    /// The decoded vector of an id to out [d]: the one whose distances searches
-    /// return. Where more than one has the id, as below, that of the
-    /// lowest list and place. Errors and cost as of GpuIndexBitsIVFFlat.
-    void reconstruct(idx_t key, float* out) const override;
-
-    /// Those of the ids i0 to i0 + n - 1 to out [n, d]; all must be there.
-    void reconstruct_n(idx_t i0, idx_t n, float* out) const override;
-
-    /// Those of keys [n] to out [n, d], each on the host or on the device. The
-    /// key -1, "no neighbour", gives zeros.
-    void reconstruct_batch(idx_t n, const idx_t* keys, float* out)
-            const override;
-
-    /// Lets go of all vectors. What was trained stays.
-    void reset() override;
-
-    /// Removes the vectors whose ids are selected, and returns how many: as
-    /// GpuIndexBitsIVFFlat.
-    size_t remove_ids(const faiss::IDSelector& sel) override;
-
-    /// Replaces the vectors of ids [n] by x [n, d], encoded anew in the lists
-    /// that are nearest to them: as GpuIndexBitsIVFFlat.
-    void update_vectors(idx_t n, const idx_t* ids, const float* x);
-
-   protected:
-    /// x, distances and labels on our device.
-    void searchImpl_(
-            ImplSize n,
-            const float* x,
-            int k,
-            float* distances,
-            idx_t* labels,
-            const faiss::SearchParameters* params) const override;
-
    private:
-    friend struct detail::IvfAccess;
-
-    GpuIndexBitsIVFScalarQuantizer(
-            faiss::gpu::GpuResourcesProvider* provider,
-            std::unique_ptr<faiss::Index> ownQuantizer,
-            int dims,
-            int nlist,
-            faiss::ScalarQuantizer::QuantizerType qtype,
-            faiss::MetricType metric,
-            bool encodeResidual,
-            faiss::gpu::GpuIndexIVFScalarQuantizerConfig config);
-
-    /// As searches see it.
-    detail::IvfIndex ivfIndex_() const;
+    IvfLists ivfLists_() const override;
 };
 
 } // namespace faiss_bits::gpu

@@ -15,6 +15,7 @@ namespace faiss_bits {
 
 using detail::requireCount;
 using detail::requireNotNull;
+using detail::requirePositive;
 
 namespace {
 
@@ -31,7 +32,7 @@ faiss::MetricType checkedMetric(faiss::MetricType metric) {
 
 faiss::Index* checkedQuantizer(faiss::Index* quantizer, size_t d) {
     requireNotNull(quantizer, "quantizer");
-    FAISS_THROW_IF_NOT_FMT(d >= 1, "d = %zu, at least 1 is needed", d);
+    requirePositive(d, "d");
     FAISS_THROW_IF_NOT_FMT(
             size_t(quantizer->d) == d,
             "quantizer->d = %lld, but d = %zu",

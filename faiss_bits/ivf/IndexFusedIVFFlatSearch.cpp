@@ -30,6 +30,7 @@ using detail::FaissLists;
 using detail::FusedIvfSearch;
 using detail::requireCount;
 using detail::requireNotNull;
+using detail::requirePositive;
 
 namespace {
 
@@ -121,8 +122,7 @@ FusedIvfSearch IndexFusedIVFFlat::searchOf_(
         idx_t k,
         const faiss::SearchParameters* params) const {
     requireCount(n, "n");
-    FAISS_THROW_IF_NOT_FMT(
-            k >= 1, "k = %lld, at least 1 is needed", (long long)k);
+    requirePositive(k, "k");
     FAISS_THROW_IF_NOT_MSG(is_trained, "the index is not trained");
     requireNotNull(quantizer, "quantizer");
     requireNotNull(invlists, "invlists");
@@ -158,8 +158,7 @@ FusedIvfSearch IndexFusedIVFFlat::searchOf_(
             search.quantizerParams = ivf->quantizer_params;
         }
     }
-    FAISS_THROW_IF_NOT_FMT(
-            probes >= 1, "nprobe = %zu, at least 1 is needed", probes);
+    requirePositive(probes, "nprobe");
     search.nprobe = idx_t(std::min(probes, size_t(nlist)));
     search.mostCodes =
             idx_t(std::min(codes, size_t(std::numeric_limits<idx_t>::max())));

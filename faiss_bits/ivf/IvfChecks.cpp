@@ -42,23 +42,6 @@ faiss::Index* checkedCentroids(faiss::Index* coarseQuantizer) {
     return coarseQuantizer;
 }
 
-int checkedDims(int dims) {
-    FAISS_THROW_IF_NOT_FMT(dims >= 1, "dims = %d, at least 1 is needed", dims);
-    return dims;
-}
-
-int checkedLists(int nlist) {
-    FAISS_THROW_IF_NOT_FMT(
-            nlist >= 1, "nlist = %d, at least 1 is needed", nlist);
-    return nlist;
-}
-
-int checkedProbes(int numProbes) {
-    FAISS_THROW_IF_NOT_FMT(
-            numProbes >= 1, "nprobe = %d, at least 1 is needed", numProbes);
-    return numProbes;
-}
-
 faiss::MetricType checkedIvfMetric(faiss::MetricType metric) {
     FAISS_THROW_IF_NOT_FMT(
             metric == faiss::METRIC_L2 || metric == faiss::METRIC_INNER_PRODUCT,
@@ -68,11 +51,6 @@ faiss::MetricType checkedIvfMetric(faiss::MetricType metric) {
             int(faiss::METRIC_L2),
             int(faiss::METRIC_INNER_PRODUCT));
     return metric;
-}
-
-void requireNoMissingCuvs(bool asked) {
-    FAISS_THROW_IF_NOT_MSG(
-            !asked, "config.use_cuvs = true, but this FAISS has no cuVS");
 }
 
 bool hasCodesInRows(int numParts) {
@@ -86,20 +64,9 @@ bool hasCodesInRows(int numParts) {
 void requireIvfIndex(const faiss::IndexIVF* index) {
     requireNotNull(index, "index");
     checkedIvfMetric(index->metric_type);
-    FAISS_THROW_IF_NOT_FMT(
-            index->d >= 1,
-            "index->d = %lld, at least 1 is needed",
-            (long long)index->d);
-    FAISS_THROW_IF_NOT_FMT(
-            index->nlist >= 1 && index->nlist <= size_t(INT_MAX),
-            "index->nlist = %zu is outside 1..%d",
-            size_t(index->nlist),
-            INT_MAX);
-    FAISS_THROW_IF_NOT_FMT(
-            index->nprobe >= 1 && index->nprobe <= size_t(INT_MAX),
-            "index->nprobe = %zu is outside 1..%d",
-            size_t(index->nprobe),
-            INT_MAX);
+    requirePositive(index->d, "index->d");
+    requireWithin(index->nlist, 1, INT_MAX, "index->nlist");
+    requireWithin(index->nprobe, 1, INT_MAX, "index->nprobe");
     requireNotNull(index->quantizer, "index->quantizer");
     FAISS_THROW_IF_NOT_MSG(
             !dynamic_cast<const faiss::gpu::GpuIndex*>(index->quantizer),
@@ -112,7 +79,7 @@ std::unique_ptr<faiss::Index> makeIvfQuantizer(
         faiss::MetricType metric,
         const faiss::gpu::GpuIndexIVFConfig& config) {
     checkedProvider(provider);
-    checkedDims(dims);
+    requirePositive(dims, "dims");
     checkedIvfMetric(metric);
     GpuIndexBitsFlatConfig flat(checkedIvfConfig(config).flatConfig);
     flat.device = config.device;

@@ -26,18 +26,13 @@ faiss::gpu::GpuResourcesProvider* checkedProvider(
 faiss::Index* checkedQuantizer(faiss::Index* coarseQuantizer);
 /// Also that its centroids can be read: vectors are residuals of them.
 faiss::Index* checkedCentroids(faiss::Index* coarseQuantizer);
-int checkedDims(int dims);
-int checkedLists(int nlist);
-int checkedProbes(int numProbes);
 faiss::MetricType checkedIvfMetric(faiss::MetricType metric);
-
-void requireNoMissingCuvs(bool asked);
 
 /// A config that FAISS takes, without cuVS.
 template <class Config>
 Config checkedIvfConfig(Config config) {
     requireDevice(config.device);
-    requireNoMissingCuvs(asksForMissingCuvs(config));
+    requireNoMissingCuvs(config, "config.use_cuvs");
     turnOffCuvs(config);
     turnOffCuvs(config.flatConfig);
     return config;

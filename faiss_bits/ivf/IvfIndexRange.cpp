@@ -85,7 +85,7 @@ void searchAll(
         float radius,
         bool toHost,
         Sink& sink) {
-    requireWaits(context);
+    requireNoCapture(context.stream, "range_search");
     if (search.n == 0) {
         return;
     }

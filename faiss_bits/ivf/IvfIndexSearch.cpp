@@ -242,16 +242,6 @@ IvfIndex ivfIndexOf(
     return view;
 }
 
-#if FAISS_BITS_FAISS_HAS_NUMERIC_TYPE
-void requireFloat32(faiss::NumericType numericType) {
-    FAISS_THROW_IF_NOT_FMT(
-            numericType == faiss::NumericType::Float32,
-            "numericType = %d is not supported: Float32 (%d) is",
-            int(numericType),
-            int(faiss::NumericType::Float32));
-}
-#endif
-
 void searchIvf(
         const IvfIndex& index,
         idx_t n,

@@ -50,11 +50,6 @@ IvfIndex ivfIndexOf(
         size_t minPagedSize,
         faiss::gpu::IndicesOptions indices);
 
-#if FAISS_BITS_FAISS_HAS_NUMERIC_TYPE
-/// Throws FaissException for search_ex of another type.
-void requireFloat32(faiss::NumericType numericType);
-#endif
-
 /// Index::search. Arguments are checked, and named in exceptions.
 void searchIvf(
         const IvfIndex& index,

@@ -163,7 +163,7 @@ void updateIvf(
         idx_t n,
         const idx_t* ids,
         const float* x) {
-    FAISS_THROW_IF_NOT_FMT(n >= 0, "n = %lld is negative", (long long)n);
+    requireCount(n, "n");
     const IvfIndex before = view();
     FAISS_THROW_IF_NOT_MSG(before.base && base, "the index is not trained");
     FAISS_THROW_IF_NOT_MSG(
@@ -177,10 +177,7 @@ void updateIvf(
     faiss::gpu::DeviceScope scope(before.device);
     const GpuContext context = contextOf(*before.resources, before.device);
     withFaissErrors([&] {
-        FAISS_THROW_IF_NOT_MSG(
-                !isCaptured(context.stream),
-                "update_vectors waits for the device, which a capture of its "
-                "stream forbids");
+        requireNoCapture(context.stream, "update_vectors");
         const auto onHost = toHost(context, ids, size_t(n));
         requireDifferent(onHost);
         requireInLists(before, context, n, onHost.data(), "ids");

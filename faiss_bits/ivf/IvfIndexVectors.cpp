@@ -24,13 +24,6 @@ namespace {
 /// Ids that are looked for at a time: 48 bytes of scratch each at most.
 constexpr idx_t kKeysAtOnce = idx_t(1) << 20;
 
-void requireNoCapture(const GpuContext& context, const char* name) {
-    FAISS_THROW_IF_NOT_FMT(
-            !isCaptured(context.stream),
-            "%s waits for the device, which a capture of its stream forbids",
-            name);
-}
-
 /// Looks for keys [n], or for `first` and on, and throws if one is in no list.
 /// Vectors go to out [n, d], if that is not null.
 void find(
@@ -110,7 +103,7 @@ void reconstruct(
         idx_t first,
         float* out,
         const char* name) {
-    FAISS_THROW_IF_NOT_FMT(n >= 0, "n = %lld is negative", (long long)n);
+    requireCount(n, "n");
     FAISS_THROW_IF_NOT_MSG(index.base, "the index is not trained");
     if (n == 0) {
         return;
@@ -119,7 +112,7 @@ void reconstruct(
     DeviceScope scope(index.device);
     const GpuContext context = contextOf(*index.resources, index.device);
     withFaissErrors([&] {
-        requireNoCapture(context, "a look for vectors by their ids");
+        requireNoCapture(context.stream, "a look for vectors by their ids");
         find(index, context, n, keys, first, out, name);
     });
 }
@@ -182,7 +175,7 @@ idx_t removeIvf(
     const GpuContext context = contextOf(*index.resources, index.device);
     idx_t removed = 0;
     withFaissErrors([&] {
-        requireNoCapture(context, "remove_ids");
+        requireNoCapture(context.stream, "remove_ids");
         ListFilter filter(context, selector, index.lists, *base);
         ListRemoval removal(context, filter, *base);
         removal.run();

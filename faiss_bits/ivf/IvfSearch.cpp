@@ -48,10 +48,7 @@ void requireParams(const faiss::SearchParameters* params) {
                 !limitsLists(*ivf),
                 "params->max_lists_num is set: only 0 is supported, nprobe "
                 "lists");
-        FAISS_THROW_IF_NOT_FMT(
-                ivf->nprobe >= 1,
-                "params->nprobe = %zu, at least 1 is needed",
-                size_t(ivf->nprobe));
+        requirePositive(ivf->nprobe, "params->nprobe");
     }
 }
 
@@ -92,12 +89,8 @@ IvfSearch anySearchOf(
         idx_t n,
         idx_t k,
         const faiss::SearchParameters* params) {
-    FAISS_THROW_IF_NOT_FMT(n >= 0, "n = %lld is negative", (long long)n);
-    FAISS_THROW_IF_NOT_FMT(
-            k >= 1 && k < INT_MAX,
-            "k = %lld is outside 1..%d",
-            (long long)k,
-            INT_MAX - 1);
+    requireCount(n, "n");
+    requireWithin(k, 1, INT_MAX - 1, "k");
     FAISS_THROW_IF_NOT_MSG(index.base, "the index is not trained");
     if (params) {
         requireParams(params);
@@ -112,11 +105,7 @@ IvfSearch anySearchOf(
         probes = ivf->nprobe;
         search.quantizerParams = ivf->quantizer_params;
     }
-    FAISS_THROW_IF_NOT_FMT(
-            probes >= 1 && probes <= size_t(INT_MAX),
-            "nprobe = %zu is outside 1..%d",
-            probes,
-            INT_MAX);
+    requireWithin(probes, 1, INT_MAX, "nprobe");
     search.nprobe = int(std::min(probes, index.nlist));
     const idx_t longest = longestOf(*index.base);
     const bool areUneven = double(longest) * double(index.nlist) >

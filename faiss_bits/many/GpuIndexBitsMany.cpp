@@ -21,11 +21,6 @@ using faiss_bits::detail::requireCount;
 
 namespace {
 
-int checkedDims(int dims) {
-    FAISS_THROW_IF_NOT_FMT(dims >= 1, "dims = %d, at least 1 is needed", dims);
-    return dims;
-}
-
 faiss::MetricType checked(faiss::MetricType metric) {
     detail::requireMetric(metric);
     return metric;
@@ -44,7 +39,7 @@ GpuIndexBitsMany::GpuIndexBitsMany(
         std::unique_ptr<detail::PartSet> set,
         int dims,
         faiss::MetricType metric)
-        : faiss::Index(checkedDims(dims), checked(metric)),
+        : faiss::Index(detail::requirePositive(dims, "dims"), checked(metric)),
           set_(std::move(set)) {
     set_->makeFlat(dims, metric);
     is_trained = true;
@@ -85,12 +80,7 @@ std::shared_ptr<faiss::gpu::GpuResources> GpuIndexBitsMany::getResources()
 }
 
 const faiss::Index* GpuIndexBitsMany::at(int part) const {
-    FAISS_THROW_IF_NOT_FMT(
-            part >= 0 && part < count(),
-            "%s = %d is outside 0..%d",
-            set_->devices.kind().c_str(),
-            part,
-            count() - 1);
+    detail::requireWithin(part, 0, count() - 1, set_->devices.kind().c_str());
     requireParts_();
     return set_->parts[part].get();
 }
@@ -219,11 +209,7 @@ void GpuIndexBitsMany::searchChecked_(
     withFaissErrors([&] {
         const GpuContext home = set_->devices.context(0);
         requireCount(n, "n");
-        FAISS_THROW_IF_NOT_FMT(
-                k >= 1 && k <= kMaxK,
-                "k = %lld is outside 1..%d",
-                (long long)k,
-                kMaxK);
+        detail::requireWithin(k, 1, kMaxK, "k");
         requireNoCapture(home);
         requireParts_();
         FAISS_THROW_IF_NOT_MSG(is_trained, "the index is not trained");

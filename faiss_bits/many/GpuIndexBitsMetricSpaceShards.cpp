@@ -119,11 +119,7 @@ idx_t GpuIndexBitsMetricSpaceShards::shardSize(int shard) const {
 }
 
 int GpuIndexBitsMetricSpaceShards::shardDevice(int shard) const {
-    FAISS_THROW_IF_NOT_FMT(
-            shard >= 0 && shard < count(),
-            "shard = %d is outside 0..%d",
-            shard,
-            count() - 1);
+    detail::requireWithin(shard, 0, count() - 1, "shard");
     return set_->devices[shard].device;
 }
 
@@ -167,8 +163,7 @@ void GpuIndexBitsMetricSpaceShards::search(
         idx_t* labels,
         const faiss::SearchParameters* params) const {
     faiss_bits::detail::requireCount(n, "n");
-    FAISS_THROW_IF_NOT_FMT(
-            k >= 1, "k = %lld, at least 1 is needed", (long long)k);
+    detail::requirePositive(k, "k");
     faiss_bits::detail::requireNoFilter(params);
     if (n == 0) {
         return;

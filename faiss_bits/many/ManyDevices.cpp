@@ -63,11 +63,7 @@ ManyDevices::ManyDevices(
         const GpuIndexBitsManyConfig& config,
         const char* kind)
         : list_(list), kind_(kind) {
-    FAISS_THROW_IF_NOT_FMT(
-            list.size() >= 1 && list.size() <= kMostParts,
-            "devices.size() = %zu is outside 1..%zu",
-            list.size(),
-            kMostParts);
+    requireWithin(list.size(), 1, kMostParts, "devices.size()");
     for (int part = 0; part < size(); ++part) {
         int found = -1;
         for (int g = 0; g < int(groups_.size()) && found < 0; ++g) {

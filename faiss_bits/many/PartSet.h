@@ -86,10 +86,7 @@ template <class Set>
 std::unique_ptr<Set> makePartSet(
         const DeviceList& devices,
         const GpuIndexBitsManyConfig& config) {
-    FAISS_THROW_IF_NOT_FMT(
-            config.leastPiece >= 1,
-            "config.leastPiece = %d, at least 1 is needed",
-            config.leastPiece);
+    requirePositive(config.leastPiece, "config.leastPiece");
     return withFaissErrors(
             [&] { return std::make_unique<Set>(devices, config); });
 }

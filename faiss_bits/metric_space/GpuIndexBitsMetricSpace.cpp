@@ -38,9 +38,7 @@ faiss::gpu::GpuIndexConfig checked(faiss::gpu::GpuIndexConfig config) {
             "config.memorySpace = %d: Device (%d) is needed",
             int(config.memorySpace),
             int(faiss::gpu::MemorySpace::Device));
-    FAISS_THROW_IF_NOT_MSG(
-            !asksForMissingCuvs(config),
-            "config.use_cuvs = true, but this FAISS has no cuVS");
+    detail::requireNoMissingCuvs(config, "config.use_cuvs");
     turnOffCuvs(config);
     return config;
 }

@@ -174,10 +174,7 @@ void FoundRanges::copyTo(faiss::RangeSearchResult& result) const {
 }
 
 void requireNoMetricCapture(const GpuContext& context) {
-    FAISS_THROW_IF_NOT_MSG(
-            !isCaptured(context.stream),
-            "a search in a metric space waits for the device, which a capture "
-            "of its stream forbids");
+    requireNoCapture(context.stream, "a search in a metric space");
 }
 
 MetricRun::MetricRun(

@@ -129,8 +129,7 @@ void GpuIndexBitsMetricSpace::search(
         idx_t* labels,
         const faiss::SearchParameters* params) const {
     faiss_bits::detail::requireCount(n, "n");
-    FAISS_THROW_IF_NOT_FMT(
-            k >= 1, "k = %lld, at least 1 is needed", (long long)k);
+    detail::requirePositive(k, "k");
     faiss_bits::detail::requireNoFilter(params);
     if (n == 0) {
         return;
@@ -198,8 +197,7 @@ void GpuIndexBitsMetricSpace::assign(
         idx_t* labels,
         idx_t k) const {
     faiss_bits::detail::requireCount(n, "n");
-    FAISS_THROW_IF_NOT_FMT(
-            k >= 1, "k = %lld, at least 1 is needed", (long long)k);
+    detail::requirePositive(k, "k");
     if (n == 0) {
         return;
     }
@@ -215,11 +213,11 @@ void GpuIndexBitsMetricSpace::search_and_reconstruct(
         idx_t* labels,
         float* recons,
         const faiss::SearchParameters* params) const {
-    search(n, x, k, distances, labels, params);
     if (n > 0) {
         requireNotNull(recons, "recons");
-        reconstruct_batch(n * k, labels, recons);
     }
+    search(n, x, k, distances, labels, params);
+    reconstruct_batch(n * k, labels, recons);
 }
 
 } // namespace faiss_bits::gpu

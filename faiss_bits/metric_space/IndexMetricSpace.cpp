@@ -140,8 +140,7 @@ void IndexMetricSpace::search(
         idx_t* labels,
         const faiss::SearchParameters* params) const {
     detail::requireCount(n, "n");
-    FAISS_THROW_IF_NOT_FMT(
-            k >= 1, "k = %lld, at least 1 is needed", (long long)k);
+    detail::requirePositive(k, "k");
     detail::requireNoFilter(params);
     if (n == 0) {
         return;

@@ -1,7 +1,5 @@
 #pragma once
 
-#include <faiss/impl/FaissAssert.h>
-
 #include "faiss_bits/common/FaissErrors.h"
 #include "faiss_bits/metric_space/MetricContents.h"
 #include "kernels/metric_space/MetricChecks.h"
@@ -11,7 +9,7 @@
 namespace faiss_bits::detail {
 
 inline MetricContents emptyContents(int d, faiss::MetricType metric) {
-    FAISS_THROW_IF_NOT_FMT(d >= 1, "d = %d, at least 1 is needed", d);
+    requirePositive(d, "d");
     MetricContents contents;
     contents.d = d;
     contents.metric = trueMetricOf(metric);

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <stdexcept>
+#include <string>
+#include <typeinfo>
 
 #include "faiss_bits/flat/FusedDistance.h"
 #include "kernels/cpu/Range.h"
@@ -13,9 +15,7 @@
 
 #include "faiss_bits/common/GpuStaging.h"
 #include "faiss_bits/flat/GpuIndexBitsFlat.h"
-#include "faiss_bits/ivf/GpuIndexBitsIVFFlat.h"
-#include "faiss_bits/ivf/GpuIndexBitsIVFPQ.h"
-#include "faiss_bits/ivf/GpuIndexBitsIVFScalarQuantizer.h"
+#include "faiss_bits/ivf/OurIvf.h"
 #include "faiss_bits/metric_space/GpuIndexBitsMetricSpace.h"
 #include "faiss_bits/python/TensorCalls.h"
 #include "faiss_bits/range/GpuBitsRange.h"
@@ -120,22 +120,6 @@ class PythonRangeResult : public gpu::GpuRangeResult {
     ArrayMaker maker_;
 };
 
-/// rangeSearchOnDevice() of an index, if it is of this class.
-template <class Index>
-bool searchRangeAs(
-        const faiss::gpu::GpuIndex& index,
-        idx_t n,
-        const float* x,
-        float radius,
-        gpu::GpuRangeResult& result,
-        const faiss::SearchParameters* params) {
-    const auto* one = dynamic_cast<const Index*>(&index);
-    if (one) {
-        one->rangeSearchOnDevice(n, x, radius, result, params);
-    }
-    return one;
-}
-
 /// range_search() of tensors on the device of a flat index, of one of inverted
 /// lists or of one for metric spaces; lims is [n + 1], on the host.
 inline void rangeSearchOnStream(
@@ -152,15 +136,19 @@ inline void rangeSearchOnStream(
             index->getDevice(),
             stream);
     PythonRangeResult result(allocate);
-    const auto isOf = [&](auto search) {
-        return search(*index, n, at<const float>(x), radius, result, params);
+    const auto search = [&](const auto& one) {
+        one.rangeSearchOnDevice(n, at<const float>(x), radius, result, params);
     };
-    if (!isOf(searchRangeAs<gpu::GpuIndexBitsFlat>) &&
-        !isOf(searchRangeAs<gpu::GpuIndexBitsIVFFlat>) &&
-        !isOf(searchRangeAs<gpu::GpuIndexBitsIVFPQ>) &&
-        !isOf(searchRangeAs<gpu::GpuIndexBitsIVFScalarQuantizer>) &&
-        !isOf(searchRangeAs<gpu::GpuIndexBitsMetricSpace>)) {
-        throw std::runtime_error("no range search on the device");
+    using Flat = gpu::GpuIndexBitsFlat;
+    using MetricSpace = gpu::GpuIndexBitsMetricSpace;
+    if (const auto* flat = dynamic_cast<const Flat*>(index)) {
+        search(*flat);
+    } else if (const auto* space = dynamic_cast<const MetricSpace*>(index)) {
+        search(*space);
+    } else if (!gpu::detail::asOurIvf(*index, search)) {
+        throw std::runtime_error(
+                std::string("index is a ") + typeid(*index).name() +
+                ", which has no range search on the device");
     }
     result.copyLimits(lims);
 }

@@ -32,12 +32,21 @@ def wrap_gpu_index(the_class):
 
 
 def wrap_gpu_ivf_index(the_class):
-    """Wraps one of our GPU classes of inverted lists; base classes first."""
+    """Wraps one of our GPU classes of inverted lists."""
+    take_members_of_base(the_class)
     wrap_index(the_class)
     take_ids_of_tensors(the_class)
     the_class.update_vectors = _update_vectors
     wrap_ivf_range_search(the_class)
     guard_constructor(the_class, _ivf_constructor_doc(the_class.__name__))
+
+
+def take_members_of_base(the_class):
+    """What our classes have from a template in C++ becomes their own, where help()
+    and the reference show it."""
+    for name, member in vars(the_class.__mro__[1]).items():
+        if not name.startswith("_") and name not in vars(the_class):
+            setattr(the_class, name, member)
 
 
 def take_ids_of_tensors(the_class):

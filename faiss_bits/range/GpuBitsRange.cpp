@@ -48,7 +48,7 @@ void searchPages(
         idx_t maxResults,
         size_t mostScratch,
         Sink& sink) {
-    detail::requireWaits(context);
+    detail::requireNoCapture(context.stream, "range_search");
     problem.device = deviceTraits(context.device);
     GpuDistanceParams withoutNorms = args;
     withoutNorms.vectorNorms = nullptr;

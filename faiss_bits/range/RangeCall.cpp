@@ -26,13 +26,6 @@ void requireRange(float radius, idx_t maxResults) {
             (long long)maxResults);
 }
 
-void requireWaits(const GpuContext& context) {
-    FAISS_THROW_IF_NOT_MSG(
-            !isCaptured(context.stream),
-            "range_search waits for the device, which a capture of its stream "
-            "forbids");
-}
-
 void forQueryPages(
         const GpuContext& context,
         const char* name,

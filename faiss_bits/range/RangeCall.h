@@ -16,9 +16,6 @@ constexpr size_t kHostRangeScratch = size_t(512) << 20;
 /// Throws FaissException for a radius that is NaN and a limit below zero.
 void requireRange(float radius, idx_t maxResults);
 
-/// Throws FaissException while the context's stream is being captured.
-void requireWaits(const GpuContext& context);
-
 /// run(first, count, x on the device) for some of n queries at a time, rows of
 /// so many bytes: all where they lie on the device, else pages of them, which
 /// are copied. Waits behind each for what was enqueued.

@@ -14,7 +14,9 @@
 
 namespace faiss_bits::gpu {
 
+using detail::requireCount;
 using detail::requireNotNull;
+using detail::requirePositive;
 
 namespace {
 
@@ -46,17 +48,11 @@ void requireNear(bool onHost, const char* name, idx_t stride, idx_t cols) {
 }
 
 void requireArguments(const GpuSelectParams& params) {
-    FAISS_THROW_IF_NOT_FMT(
-            params.rows >= 0,
-            "rows = %lld is negative",
-            (long long)params.rows);
-    FAISS_THROW_IF_NOT_FMT(
-            params.cols >= 0,
-            "cols = %lld is negative",
-            (long long)params.cols);
+    requireCount(params.rows, "rows");
+    requireCount(params.cols, "cols");
     requireStride("rowStride", params.rowStride, params.cols);
     requireStride("idStride", params.idStride, params.cols);
-    FAISS_THROW_IF_NOT_FMT(params.k >= 1, "k = %d is less than 1", params.k);
+    requirePositive(params.k, "k");
     FAISS_THROW_IF_NOT_FMT(
             params.keyType == DataType::Float32 ||
                     params.keyType == DataType::Float16 ||

@@ -48,6 +48,7 @@ add_library(bits_ivf OBJECT
   ivf/IvfCandidates.cu
   ivf/IvfChoice.cu
   ivf/IvfDirect.cpp
+  ivf/IvfDirectPlan.cpp
   ivf/IvfDirectTimes.cpp
   ivf/IvfDirectFinish.cu
   ivf/IvfDirectLists.cu

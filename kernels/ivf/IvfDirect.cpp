@@ -2,38 +2,17 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 
 #include "kernels/common/CudaCheck.h"
 #include "kernels/common/LaunchesTogether.h"
 #include "kernels/ivf/IvfDirectScratch.h"
 #include "kernels/ivf/IvfStagedParams.h"
-#include "kernels/ivf/IvfTimes.h"
 #include "kernels/ivf/WithCoding.h"
 
 namespace faiss_bits {
 
 namespace {
-
-/// One block finishes a query.
-constexpr idx_t kMostQueries = 256;
-/// Of queries that share lists of few dimensions.
-constexpr idx_t kMostAloneQueries = 1024;
-/// Of queries that share product codes, whose estimates take a part of the time
-/// of keys, as far as that was measured: of more, and of more dimensions than
-/// estimates of lists take as wholes, it was not.
-constexpr idx_t kMostProductQueries = 4096;
-constexpr int kMostProductDims = 128;
-constexpr size_t kMostKeyBytes = size_t(64) << 20;
-/// Likewise of estimates, which take a part of the time.
-constexpr size_t kMostEstimateBytes = size_t(256) << 20;
-/// The same of tables, and the queries of a part, which are blocks of a grid's
-/// second dimension, with those of the codebook; at least so many of more than
-/// one part.
-constexpr size_t kMostTableBytes = size_t(384) << 20;
-constexpr idx_t kMostTableRows = 16384;
-constexpr idx_t kLeastTableRows = 256;
-/// Of queries and centroids: more are searched in less time by the quantizer.
-constexpr idx_t kMostFoundPairs = 65536;
 
 /// Whether these are the bits of all lists, made first, as the host enqueues
 /// what comes after: where lists are few, or most of them are probed; else
@@ -46,12 +25,6 @@ bool makesAllBits(const IvfKnnProblem& p) {
             1 - std::exp(-probes / double(p.lists.numLists)) >= kMuch;
 }
 
-SelectProblem selectionOf(const IvfKnnProblem& p, const IvfDirectPlan& plan) {
-    IvfKnnPlan distances;
-    distances.stride = plan.stride;
-    return ivfSelection(p, distances, p.numQueries);
-}
-
 /// Of the matrix of distances.
 void select(
         const IvfDirectPlan& plan,
@@ -59,7 +32,7 @@ void select(
         const DirectScratch& scratch,
         const IvfDirectParams& params,
         cudaStream_t stream) {
-    SelectProblem problem = selectionOf(p, plan);
+    SelectProblem problem = directSelection(p, plan);
     problem.keys = params.search.distances;
     problem.outKeys = scratch.keys;
     problem.outIds = scratch.places;
@@ -172,143 +145,6 @@ void setTiles(
         params.tileVectors = kIvfProductVectors;
     }
 }
-
-bool canFindLists(const IvfKnnProblem& p) {
-    return p.centroids && p.nprobe <= kMostFoundProbes &&
-            p.lists.numLists <= kMostFoundLists &&
-            p.numQueries * p.lists.numLists <= kMostFoundPairs;
-}
-
-bool canShare(const IvfKnnProblem& p) {
-    if (p.numQueries < 2) {
-        return false;
-    }
-    return p.lists.coding == ListCoding::Product
-            ? p.k <= kMostFinishedK && hasIvfProductScan(p.lists, p.device)
-            : p.lists.d <= kMostSharedDims;
-}
-
-/// The scratch of a plan's parts, of which the last may be smaller, and take
-/// another way to sort pairs.
-size_t bytesOf(const IvfDirectPlan& plan, const IvfKnnProblem& p) {
-    size_t most = 0;
-    const idx_t last = (p.numQueries - 1) % plan.rowsAtATime + 1;
-    for (const idx_t rows : {plan.rowsAtATime, last}) {
-        IvfKnnProblem part = p;
-        part.numQueries = rows;
-        WorkspaceSlices slices;
-        DirectScratch(part, plan, slices);
-        most = std::max(most, slices.used());
-    }
-    return most;
-}
-
-/// As planIvfDirectWay, of a way by tables.
-std::optional<IvfDirectPlan> planTables(
-        IvfDirectPlan plan,
-        const IvfKnnProblem& p,
-        size_t maxBytes) {
-    const auto ofRow = size_t(plan.stride) * sizeof(uint32_t);
-    const idx_t most = std::clamp<idx_t>(
-            idx_t(kMostTableBytes / ofRow), 1, kMostTableRows);
-    for (idx_t parts = (p.numQueries + most - 1) / most;;
-         parts += std::max<idx_t>(parts / 2, 1)) {
-        plan.rowsAtATime = (p.numQueries + parts - 1) / parts;
-        if (parts > 1 && plan.rowsAtATime < kLeastTableRows) {
-            return {};
-        }
-        plan.bytes = bytesOf(plan, p);
-        if (plan.bytes <= maxBytes) {
-            return plan;
-        }
-    }
-}
-
-} // namespace
-
-idx_t mostIvfDirectQueries(const IvfLists& lists, int k) {
-    return areSharedAlone(lists) && k <= kMostFinishedK ? kMostAloneQueries
-                                                        : kMostQueries;
-}
-
-std::optional<IvfDirectPlan> planIvfDirectWay(
-        const IvfKnnProblem& p,
-        size_t maxBytes,
-        bool findsLists,
-        bool shared,
-        bool byTables) {
-    const idx_t mostQueries = !shared ? kMostQueries
-            : p.lists.coding == ListCoding::Product &&
-                    p.lists.d <= kMostProductDims
-            ? kMostProductQueries
-            : mostIvfDirectQueries(p.lists, p.k);
-    const bool canGo = byTables ? shared && p.numQueries > 1 &&
-                    p.k <= kMostTableK && hasIvfTableScan(p.lists, p.device)
-                                : (!shared || canShare(p)) &&
-                    p.numQueries > 0 && p.numQueries <= mostQueries;
-    if (!canGo || (findsLists && !canFindLists(p)) ||
-        p.nprobe > kMostDirectProbes || p.lists.d > kMostDirectDims ||
-        p.device.singleToDouble > 2) {
-        return {};
-    }
-    IvfDirectPlan plan;
-    plan.findsLists = findsLists;
-    plan.shared = shared;
-    plan.byTables = byTables;
-    plan.rowsAtATime = p.numQueries;
-    const idx_t padded = p.mostVectors + idx_t(p.nprobe) * (kIvfGroup - 1);
-    plan.stride = (padded / kIvfGroup + 1) * kIvfGroup;
-    if (byTables) {
-        return planTables(plan, p, maxBytes);
-    }
-    const size_t keys = size_t(plan.stride) * size_t(p.numQueries);
-    if (keys * sizeof(uint32_t) >
-        (hasEstimates(plan, p) || p.numQueries > kMostQueries
-                 ? kMostEstimateBytes
-                 : kMostKeyBytes)) {
-        return {};
-    }
-    plan.selects = p.k > kMostFinishedK;
-    if (plan.selects) {
-        plan.selection = planSelection(selectionOf(p, plan));
-    }
-    plan.bytes = bytesOf(plan, p);
-    if (plan.bytes > maxBytes) {
-        return {};
-    }
-    return plan;
-}
-
-bool mayGoByTables(const IvfKnnProblem& p) {
-    return hasIvfTableScan(p.lists, p.device) &&
-            !ivf_times::areDecodedInBlocks(p.lists) &&
-            !(p.k <= kMostFinishedK && p.numQueries <= kMostQueries &&
-              hasIvfProductScan(p.lists, p.device));
-}
-
-std::optional<IvfDirectPlan> planIvfDirect(
-        const IvfKnnProblem& p,
-        size_t maxBytes) {
-    std::optional<IvfDirectPlan> best;
-    double least = INFINITY;
-    const auto consider = [&](bool findsLists, bool shared, bool byTables) {
-        const auto plan =
-                planIvfDirectWay(p, maxBytes, findsLists, shared, byTables);
-        const double time = plan ? ivf_times::ofDirect(*plan, p) : INFINITY;
-        if (time < least) {
-            least = time;
-            best = plan;
-        }
-    };
-    consider(canFindLists(p), false, false);
-    consider(canFindLists(p), true, false);
-    if (mayGoByTables(p)) {
-        consider(canFindLists(p), true, true);
-    }
-    return best;
-}
-
-namespace {
 
 void runPart(
         const IvfDirectPlan& plan,

@@ -33,6 +33,15 @@ inline bool makesBits(const IvfDirectPlan& plan, const IvfKnnProblem& p) {
     return plan.shared && p.lists.idTest.isThere();
 }
 
+/// Of the matrix of distances of a search that selects.
+inline SelectProblem directSelection(
+        const IvfKnnProblem& p,
+        const IvfDirectPlan& plan) {
+    IvfKnnPlan distances;
+    distances.stride = plan.stride;
+    return ivfSelection(p, distances, p.numQueries);
+}
+
 /// Of all queries of a problem, which may be a part of those of a search. What
 /// does not depend on the queries lies first, so that all parts have it in one
 /// place.

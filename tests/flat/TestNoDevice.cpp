@@ -1,5 +1,10 @@
 /// The GPU part on a machine without a GPU: exceptions, never an abort.
 
+#include <functional>
+
+#include <faiss/IndexIVFFlat.h>
+#include <faiss/IndexIVFPQ.h>
+#include <faiss/IndexScalarQuantizer.h>
 #include <faiss/gpu/GpuDistance.h>
 
 #include "faiss_bits/Version.h"
@@ -7,6 +12,9 @@
 #include "faiss_bits/cluster/GpuBitsClustering.h"
 #include "faiss_bits/flat/DeviceSelector.h"
 #include "faiss_bits/flat/GpuBitsDistance.h"
+#include "faiss_bits/ivf/GpuIndexBitsIVFFlat.h"
+#include "faiss_bits/ivf/GpuIndexBitsIVFPQ.h"
+#include "faiss_bits/ivf/GpuIndexBitsIVFScalarQuantizer.h"
 #include "faiss_bits/select/GpuBitsSelect.h"
 #include "tests/flat/IndexHarness.h"
 
@@ -68,6 +76,38 @@ TEST_F(NoDevice, ConstructorsThrow) {
             [&] { GpuIndexBitsFlatIP(provider, &ip, config); },
             "device",
             "device = 3"));
+}
+
+// Of product codes FAISS asks the device how much shared memory it has, and
+// ends the process where it cannot.
+TEST_F(NoDevice, ConstructorsOfListsThrow) {
+    using faiss::METRIC_L2;
+    using faiss::ScalarQuantizer;
+    using gpu::GpuIndexBitsIVFFlat;
+    using gpu::GpuIndexBitsIVFPQ;
+    using gpu::GpuIndexBitsIVFScalarQuantizer;
+    auto* provider = &resources;
+    constexpr auto k8Bits = ScalarQuantizer::QT_8bit;
+    faiss::IndexFlatL2 quantizer(4);
+    const faiss::IndexIVFFlat flat(&quantizer, 4, 2);
+    const faiss::IndexIVFScalarQuantizer scalar(&quantizer, 4, 2, k8Bits);
+    const faiss::IndexIVFPQ product(&quantizer, 4, 2, 2, 8);
+    const std::function<void()> calls[] = {
+            [&] { GpuIndexBitsIVFFlat(provider, 4, 2); },
+            [&] { GpuIndexBitsIVFFlat(provider, &quantizer, 4, 2); },
+            [&] { GpuIndexBitsIVFFlat(provider, &flat); },
+            [&] { GpuIndexBitsIVFScalarQuantizer(provider, 4, 2, k8Bits); },
+            [&] {
+                GpuIndexBitsIVFScalarQuantizer(
+                        provider, &quantizer, 4, 2, k8Bits);
+            },
+            [&] { GpuIndexBitsIVFScalarQuantizer(provider, &scalar); },
+            [&] { GpuIndexBitsIVFPQ(provider, 4, 2, 2, 8); },
+            [&] { GpuIndexBitsIVFPQ(provider, &quantizer, 4, 2, 2, 8); },
+            [&] { GpuIndexBitsIVFPQ(provider, &product); }};
+    for (const auto& call : calls) {
+        EXPECT_TRUE(faissThrowsNaming(call, "device", "no CUDA device"));
+    }
 }
 
 TEST_F(NoDevice, FunctionsThrow) {

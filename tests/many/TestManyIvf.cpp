@@ -212,6 +212,37 @@ TEST_F(ManyIvf, SmallFlatAndWrappedIndexes) {
     EXPECT_TRUE(dynamic_cast<GpuIndexBitsFlatL2*>(alone.get()));
 }
 
+/// What FAISS's options have no field for reaches an index on one device too.
+TEST_F(ManyIvf, OneDeviceHasTheConfig) {
+    constexpr int kD = 64;
+    constexpr int kN = 1 << 18;
+    faiss::IndexFlatL2 cpu(kD);
+    const auto vectors = makeVectors(kN, kD, 1);
+    cpu.add(kN, vectors.data());
+    const auto clone = [&](const GpuIndexBitsManyConfig& config) {
+        std::unique_ptr<faiss::Index> index(
+                index_cpu_to_gpu_multiple(placesOf(1), &cpu, nullptr, config));
+        const auto& flat = dynamic_cast<const GpuIndexBitsFlat&>(*index);
+        std::vector<float> stored(vectors.size());
+        flat.reconstruct_n(0, kN, stored.data());
+        return std::pair(stored, flat.plan(10, 5).searchImage);
+    };
+    GpuIndexBitsManyConfig config;
+    const auto usual = clone(config);
+    EXPECT_TRUE(usual.first == vectors);
+    EXPECT_EQ(usual.second, "not_yet");
+    config.keepSearchImage = false;
+    EXPECT_EQ(clone(config).second, "none");
+    config.useFloat16 = true;
+    const auto halves = clone(config).first;
+    EXPECT_FALSE(halves == vectors);
+    config.useFloat16 = false;
+    config.useBFloat16 = true;
+    const auto shorter = clone(config).first;
+    EXPECT_FALSE(shorter == vectors);
+    EXPECT_FALSE(shorter == halves);
+}
+
 TEST_F(ManyIvf, SmallRefusals) {
     faiss::IndexFlat quantizer(kIvfD);
     const auto vectors = makeVectors(600, kIvfD, 1);
@@ -227,6 +258,13 @@ TEST_F(ManyIvf, SmallRefusals) {
             kIvfD, faiss::ScalarQuantizer::QT_8bit);
     EXPECT_TRUE(faissThrowsNaming(
             [&] { index_cpu_to_gpu_multiple(places, &other); }, "index"));
+    GpuIndexBitsManyConfig config;
+    config.useBFloat16 = true;
+    EXPECT_TRUE(faissThrowsNaming(
+            [&] {
+                index_cpu_to_gpu_multiple(places, cpu.get(), nullptr, config);
+            },
+            "useBFloat16"));
     GpuMultipleClonerOptions options;
     options.shard = true;
     options.shard_type = 7;
