@@ -20,6 +20,7 @@ import numpy as np
 
 import faiss_bits
 from faiss_bits.contrib import datasets, evaluation, quickstart_ivf
+from faiss_bits.contrib.programs import check_output, status_of
 
 METRICS = {"L2": faiss.METRIC_L2, "IP": faiss.METRIC_INNER_PRODUCT}
 CPU_SLICE = 500  # queries between two looks at Ctrl-C
@@ -74,6 +75,8 @@ def load_own(args):
         )
     if not len(vectors) or not len(queries):
         raise ValueError(f"{len(vectors)} vectors, {len(queries)} queries")
+    if not vectors.shape[1]:
+        raise ValueError("vectors have dimension d = 0")
     return Problem(path.name, vectors, queries)
 
 
@@ -303,7 +306,6 @@ def draw(rows, drawn, picture):
     except ImportError as error:
         say(f"no picture: {error}")
         return
-    picture.parent.mkdir(parents=True, exist_ok=True)
     quickstart_plot.draw(rows, drawn, picture)
     print(f"picture: {picture}")
 
@@ -344,6 +346,15 @@ def parse(arguments):
 
 def main(arguments=None):
     args = parse(arguments)
+    return status_of(lambda: measure(args), "stopped")
+
+
+def measure(args):
+    """Prints the table of what was asked for; returns the exit status."""
+    picture = Path(args.out) / "quickstart_neighbours.png"
+    picture.parent.mkdir(parents=True, exist_ok=True)
+    if args.json:
+        check_output("--json", args.json, args.data, args.queries)
     rows, missing, drawn, inverted = [], 0, None, None
     on_gpu = faiss_bits.backend() == "gpu"
     say(f"faiss_bits {faiss_bits.__version__}, FAISS {faiss.__version__}, "
@@ -388,7 +399,7 @@ def main(arguments=None):
             Path(args.json).write_text(json.dumps(rows, indent=1) + "\n")
             say(f"rows: {args.json}")
     if rows and not stopped:
-        draw(rows, drawn, Path(args.out) / "quickstart_neighbours.png")
+        draw(rows, drawn, picture)
     if missing:
         say(f"{missing} of {len(loaders)} data sets left out, see above")
     return 130 if stopped else 1 if missing else 0
