@@ -289,6 +289,21 @@ def test_errors_leave_the_index_as_it_was(call, error, words):
     assert (index.search(xb, 1)[1][:, 0] == np.arange(10)).all()
 
 
+def test_help_says_what_is_in_short_results():
+    for the_class in (faiss_bits.IndexFusedFlat, faiss_bits.IndexFusedIVFFlat):
+        words = " ".join(the_class.search.__doc__.split())
+        assert "the largest float32, for similarities the smallest" in words
+        assert "Inf" not in words
+
+
+def test_arguments_by_name_are_refused_with_what_fits():
+    with pytest.raises(TypeError, match="metric=int.*expected.*by place"):
+        faiss_bits.IndexFusedFlat(5, metric=faiss.METRIC_L1)
+    flat = faiss.IndexFlatL2(5)
+    with pytest.raises(TypeError, match=r"IndexFusedIVFFlat\(quantizer, d, nlist"):
+        faiss_bits.IndexFusedIVFFlat(quantizer=flat, d=5, nlist=3)
+
+
 def test_bad_constructor_arguments():
     for d in (0, -1):
         with pytest.raises(RuntimeError, match=f"d = {d}"):
