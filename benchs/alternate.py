@@ -24,6 +24,7 @@ import sys
 import tempfile
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+from program import end_with  # noqa: E402
 from result_file import cell_of, save  # noqa: E402
 
 OURS = "faiss_bits"
@@ -130,4 +131,4 @@ def main(arguments=None):
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    end_with(main)

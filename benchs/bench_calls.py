@@ -17,10 +17,15 @@ import sys
 import time
 
 import faiss
-import faiss.contrib.torch_utils  # noqa: F401 (FAISS with tensors)
-import torch
+
+try:
+    import faiss.contrib.torch_utils  # noqa: F401 (FAISS with tensors)
+    import torch
+except ModuleNotFoundError:
+    torch = None  # main() tells, after --help
 
 import faiss_bits
+from program import end_with
 from result_file import save
 
 N, D, K = 1000, 128, 10
@@ -117,6 +122,8 @@ def main(arguments=None):
     add("--rounds", type=int, default=7)
     add("--commit", default=os.environ.get("FAISS_BITS_COMMIT", "unknown"))
     options = parser.parse_args(arguments)
+    if torch is None:
+        raise ModuleNotFoundError(name="torch")
     if faiss_bits.get_num_gpus() == 0:
         sys.exit("no GPU: this bench measures calls of one")
     result = {
@@ -141,4 +148,4 @@ def main(arguments=None):
 
 
 if __name__ == "__main__":
-    main()
+    end_with(main)

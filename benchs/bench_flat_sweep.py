@@ -18,6 +18,7 @@ import sys
 import time
 
 from flat_rivals import first_line
+from program import end_with
 from result_file import save
 from sweep_cells import random_cells
 
@@ -231,4 +232,4 @@ def main(arguments=None):
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    end_with(main)

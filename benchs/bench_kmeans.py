@@ -20,6 +20,7 @@ import faiss
 import numpy as np
 
 import faiss_bits
+from program import end_with
 from result_file import save
 
 try:
@@ -108,4 +109,4 @@ def main(arguments=None):
 
 
 if __name__ == "__main__":
-    main()
+    end_with(main)

@@ -12,13 +12,20 @@ the vectors themselves. Times are the least of some runs.
 import argparse
 import datetime
 import os
+import sys
 import time
 
 import faiss
-import faiss.contrib.torch_utils  # noqa: F401 (search() of tensors)
-import torch
 
+try:
+    import faiss.contrib.torch_utils  # noqa: F401 (search() of tensors)
+    import torch
+except ModuleNotFoundError:
+    torch = None  # main() tells, after --help
+
+import faiss_bits
 from faiss_bits.contrib.knn_graph import knn_graph
+from program import end_with
 from result_file import save
 
 FAISS_BLOCK = 16384
@@ -49,6 +56,10 @@ def main(arguments=None):
     add("--runs", type=int, default=3)
     add("--commit", default=os.environ.get("FAISS_BITS_COMMIT", "unknown"))
     options = parser.parse_args(arguments)
+    if torch is None:
+        raise ModuleNotFoundError(name="torch")
+    if faiss_bits.get_num_gpus() == 0:
+        sys.exit("no GPU: this bench measures graphs made on one")
     data = {
         "meta": {
             "gpu": torch.cuda.get_device_name(0),
@@ -78,4 +89,4 @@ def main(arguments=None):
 
 
 if __name__ == "__main__":
-    main()
+    end_with(main)

@@ -27,6 +27,7 @@ import time
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
+from program import end_with  # noqa: E402
 from range_rivals import RIVALS  # noqa: E402
 from result_file import load, save  # noqa: E402
 
@@ -180,4 +181,4 @@ def main(arguments=None):
 
 
 if __name__ == "__main__":
-    main()
+    end_with(main)

@@ -31,12 +31,12 @@ import importlib.util
 import os
 import platform
 import subprocess
-import sys
 import time
 from pathlib import Path
 
 import numpy as np
 
+from program import end_with
 from result_file import cell_of, load, save
 from word_queries import SEED, make_phrases, make_queries, read_lines
 
@@ -354,4 +354,4 @@ def main(arguments=None):
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    end_with(main)

@@ -15,8 +15,8 @@ the two; slower by less than --noise times or --noise-ms is none. With --against
 """
 
 import argparse
-import sys
 
+from program import end_with
 import targets
 from result_file import cell_of, load
 from targets import OURS
@@ -153,4 +153,4 @@ def main(arguments=None):
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    end_with(main)

@@ -10,8 +10,8 @@ Exit code 1 if a cell misses.
 """
 
 import argparse
-import sys
 
+from program import end_with
 from result_file import load
 
 
@@ -75,4 +75,4 @@ def main(arguments=None):
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    end_with(main)

@@ -16,6 +16,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from contrib import datasets  # noqa: E402
 
+from program import end_with
+
 
 def vectors_of(path):
     """All vectors of a file, [n, d] float32."""
@@ -52,4 +54,4 @@ def main(arguments):
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    end_with(main, sys.argv[1:])

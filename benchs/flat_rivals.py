@@ -21,6 +21,7 @@ import argparse
 import sys
 import time
 
+from program import end_with
 from result_file import cell_of, load, save
 
 INDEXES = ("faiss_bits", "faiss_bits_fp32", "faiss_flat")
@@ -267,4 +268,4 @@ def main(arguments=None):
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    end_with(main)

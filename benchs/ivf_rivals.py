@@ -25,6 +25,7 @@ import tempfile
 import time
 from pathlib import Path
 
+from program import end_with
 from result_file import save
 
 METHODS = ("faiss_bits", "faiss", "faiss_115", "faiss_cuvs", "cuvs", "flashlib")
@@ -394,4 +395,4 @@ def main(arguments=None):
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    end_with(main)

@@ -25,6 +25,7 @@ import math
 from pathlib import Path
 
 from readme_table import power, replaced
+from program import end_with
 from result_file import cell_of, load
 
 OURS = "faiss_bits"
@@ -251,4 +252,4 @@ def main(arguments=None):
 
 
 if __name__ == "__main__":
-    main()
+    end_with(main)

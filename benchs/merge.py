@@ -12,6 +12,7 @@ from it. A row that two parts have is the later one's.
 import argparse
 import sys
 
+from program import end_with
 from result_file import cell_of, frac_io, frac_read, load, save
 
 
@@ -82,4 +83,4 @@ def main(arguments=None):
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    end_with(main)

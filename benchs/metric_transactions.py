@@ -19,6 +19,8 @@ import pathlib
 import re
 import sys
 
+from program import end_with
+
 METRICS = {
     "lts__t_sectors_srcunit_tex_op_read.sum": "l2_reads",
     "lts__t_sectors_srcunit_tex_op_write.sum": "l2_writes",
@@ -97,4 +99,4 @@ def main(arguments):
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    end_with(main, sys.argv[1:])

@@ -25,6 +25,8 @@ import matplotlib.pyplot as plt  # noqa: E402  (after the backend is chosen)
 from plot_ivf import draw_ivf, is_race  # noqa: E402
 from plot_sweep import draw_sweep  # noqa: E402
 
+from program import end_with
+
 LABELS = {
     "faiss_bits": "faiss_bits",
     "faiss_block": "FAISS BlockSelect",
@@ -282,4 +284,4 @@ def main(paths):
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    end_with(main, sys.argv[1:])

@@ -9,6 +9,7 @@ method with that recall or more, and the best rival's over ours.
 
 import sys
 
+from program import end_with
 from result_file import load
 
 STYLES = {  # label, colour, mark
@@ -150,4 +151,4 @@ def main(paths):
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    end_with(main, sys.argv[1:])

@@ -17,6 +17,8 @@ import matplotlib
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt  # noqa: E402  (after the backend is chosen)
 
+from program import end_with  # noqa: E402
+
 # The same data makes the same file: without it, names inside are random.
 plt.rcParams["svg.hashsalt"] = "papers"
 
@@ -389,4 +391,4 @@ def main(paths):
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    end_with(main, sys.argv[1:])

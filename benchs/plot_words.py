@@ -12,6 +12,7 @@ different numbers of queries.
 import sys
 from pathlib import Path
 
+from program import end_with
 from result_file import load
 
 METHODS = {  # label, colour
@@ -135,4 +136,4 @@ def main(paths):
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    end_with(main, sys.argv[1:])

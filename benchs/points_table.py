@@ -17,6 +17,7 @@ import sys
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
+from program import end_with  # noqa: E402
 from result_file import load  # noqa: E402
 
 #: (method, index) of the columns, and their titles.
@@ -107,4 +108,4 @@ def main(arguments=None):
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    end_with(main)

@@ -12,6 +12,7 @@ the file of inverted lists (LISTS) where they are there. No figure of these part
 import argparse
 from pathlib import Path
 
+from program import end_with
 import result_file
 
 #: Vectors of the table of flat search.
@@ -328,4 +329,4 @@ def main():
 
 
 if __name__ == "__main__":
-    main()
+    end_with(main)

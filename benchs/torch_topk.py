@@ -17,6 +17,7 @@ import sys
 import time
 from pathlib import Path
 
+from program import end_with
 from result_file import cell_of, frac_io, frac_read, load, save
 
 METHOD = "torch_topk"
@@ -265,4 +266,4 @@ def main(arguments=None):
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    end_with(main)

@@ -29,6 +29,7 @@ import sys
 from pathlib import Path
 
 import merge
+from program import end_with
 from result_file import load
 
 #: Auto's candidates. Of those that are as fast, the first is taken: it minds the
@@ -330,4 +331,4 @@ def main(arguments=None):
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    end_with(main)

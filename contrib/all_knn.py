@@ -27,6 +27,7 @@ from pathlib import Path
 import faiss
 import numpy as np
 
+from faiss_bits.contrib.programs import check_output, status_of
 from faiss_bits.contrib.progress import bar
 from faiss_bits.contrib.projection_trees import (
     merge_neighbours,
@@ -252,7 +253,12 @@ class _Timed:
 
 
 def _numbers(text):
-    return [int(part) for part in text.split(",")]
+    try:
+        return [int(part) for part in text.split(",")]
+    except ValueError:
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is no list of whole numbers, such as 16,64"
+        ) from None
 
 
 def _parse(arguments):
@@ -274,7 +280,12 @@ def _parse(arguments):
     add("--only-ours", action="store_true", help="leave FAISS's leaves out")
     add("--json", metavar="FILE", help="leave the rows here, as the benches do")
     add("--commit", default="unknown", help="for the file")
-    return parser.parse_args(arguments)
+    args = parser.parse_args(arguments)
+    if args.n < 0:
+        parser.error(f"--n {args.n}: at least 0 is needed")
+    if min(args.ds) < 1:
+        parser.error(f"--ds {min(args.ds)}: at least 1 is needed")
+    return args
 
 
 def _solve(index, args, k, label):
@@ -316,6 +327,13 @@ def run(args, rows):
 def main(arguments=None):
     """Returns the exit status."""
     args = _parse(arguments)
+    return status_of(lambda: _measure(args), "stopped before the first row")
+
+
+def _measure(args):
+    if args.json:
+        Path(args.json).parent.mkdir(parents=True, exist_ok=True)
+        check_output("--json", args.json)
     rows, status = [], 0
     try:
         run(args, rows)
@@ -329,11 +347,9 @@ def main(arguments=None):
         meta = {"faiss": faiss.__version__, "commit": args.commit,
                 "threads": faiss.omp_get_max_threads(),
                 "date": time.strftime("%Y-%m-%d")}
-        path = Path(args.json)
-        path.parent.mkdir(parents=True, exist_ok=True)
         lines = ",\n  ".join(json.dumps(row) for row in rows)
-        path.write_text(f'{{"meta": {json.dumps(meta)},\n "rows": [\n  {lines}'
-                        "\n ]}\n")
+        Path(args.json).write_text(
+            f'{{"meta": {json.dumps(meta)},\n "rows": [\n  {lines}\n ]}}\n')
     return status
 
 

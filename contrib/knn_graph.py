@@ -8,20 +8,25 @@ CPU kernels.
     graph = knn_graph(x, k=10, path="g.npy")    # a file; more than memory holds
     graph["id"], graph["distance"]              # [n, k] each
 
-As a program, for vectors in a .npy file:
+As a program, for vectors in a .npy file, which stays on disk, or in a .fvecs,
+.bvecs or .h5 file:
 
     python -m faiss_bits.contrib.knn_graph vectors.npy --k 10 --out graph.npy
 """
 
 import argparse
+import os
 import sys
+from pathlib import Path
 
 import faiss
 import numpy as np
 
 import faiss_bits
 from faiss_bits import best_flat_index, get_num_gpus
-from faiss_bits.arrays import whole_number
+from faiss_bits.arrays import check_numbers, neighbours, whole_number
+from faiss_bits.contrib import datasets
+from faiss_bits.contrib.programs import check_output, status_of
 from faiss_bits.contrib.progress import bar
 from faiss_bits.torch_interop import is_tensor
 
@@ -42,8 +47,9 @@ def knn_graph(
     k : int
         Neighbours of a vector, 1 or more
     path : str or path, optional
-        File to write, see open_graph(); replaced if it exists. Only `block`
-        rows of the graph are in memory at a time then. Not for tensors
+        File to write, see open_graph(); replaced if it exists, but not if x is
+        a map of it. Only `block` rows of the graph are in memory at a time then.
+        Not for tensors
     metric : MetricType, optional
         One that GpuIndexBitsFlat has, or without a GPU IndexFusedFlat
     block : int, optional
@@ -68,7 +74,7 @@ def knn_graph(
     exact search of n queries (docs/exact.md). An interrupted call leaves the
     rows of the file that it had not reached as -1.
     """
-    k, block = whole_number(k, "k", 1), whole_number(block, "block", 1)
+    k, block = neighbours(k), whole_number(block, "block", 1)
     on_device = is_tensor(x)
     if on_device:
         if path is not None:
@@ -78,6 +84,8 @@ def knn_graph(
         device = x.device.index
     else:
         x = np.asanyarray(x)
+        check_numbers(x, "x")
+        _check_path(path, x)
     if len(x.shape) != 2 or x.shape[1] < 1:
         raise ValueError(f"x has shape {tuple(x.shape)}, expected (n, d)")
     index = _index_of(x, metric, device, on_device, block)
@@ -108,6 +116,15 @@ def open_graph(path):
 
 
 # ---- its steps --------------------------------------------------------------
+
+
+def _check_path(path, x):
+    """Writing the graph must not destroy the vectors."""
+    mapped = getattr(x, "filename", None)
+    if path is None or mapped is None or not os.path.exists(path):
+        return
+    if os.path.samefile(path, mapped):
+        raise ValueError(f"path = {os.fspath(path)!r}, which is the file of x")
 
 
 def _index_of(x, metric, device, on_device, block):
@@ -185,23 +202,40 @@ def main(arguments=None):
         description=__doc__.partition("\n")[0],
     )
     add = parser.add_argument
-    add("vectors", help="a .npy file, shape (n, d)")
+    add("vectors", help="file of the vectors: .npy, .fvecs, .bvecs or .h5")
     add("--k", type=int, default=10, help="neighbours (default: 10)")
     add("--out", required=True, help="the .npy file to write")
-    add("--metric", choices=("l2", "ip"), default="l2")
-    add("--block", type=int, default=16384)
-    add("--device", type=int, default=0)
+    add("--metric", choices=("l2", "ip"), default="l2",
+        help="squared L2 (default) or inner product")
+    add("--block", type=int, default=16384,
+        help="vectors searched for at a time (default: 16384)")
+    add("--device", type=int, default=0,
+        help="GPU to use, where there is one (default: 0)")
     args = parser.parse_args(arguments)
+    return status_of(
+        lambda: _run(args), f"stopped; {args.out} is not whole"
+    )
+
+
+def _run(args):
     metric = (
         faiss.METRIC_L2 if args.metric == "l2" else faiss.METRIC_INNER_PRODUCT
     )
-    x = np.load(args.vectors, mmap_mode="r")
+    check_output("--out", args.out, args.vectors)
     graph = knn_graph(
-        x, args.k, args.out, metric, args.block, args.device,
+        _read(args.vectors), args.k, args.out, metric, args.block, args.device,
         progress=sys.stderr.isatty(),
     )
     print(f"{args.out}: {len(graph)} vectors, {args.k} neighbours each")
     return 0
+
+
+def _read(path):
+    """The vectors of a file; those of a .npy file are not read before they are
+    searched."""
+    if Path(path).suffix.lower() == ".npy":
+        return datasets.map_npy(path)
+    return datasets.as_float32(datasets.read_vectors(path), path)
 
 
 if __name__ == "__main__":

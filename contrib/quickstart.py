@@ -20,6 +20,8 @@ import numpy as np
 
 import faiss_bits
 from faiss_bits.contrib import datasets, evaluation, quickstart_ivf
+from faiss_bits.contrib.programs import check_output, status_of
+from faiss_bits.contrib.quickstart_table import notes, table
 
 METRICS = {"L2": faiss.METRIC_L2, "IP": faiss.METRIC_INNER_PRODUCT}
 CPU_SLICE = 500  # queries between two looks at Ctrl-C
@@ -74,6 +76,8 @@ def load_own(args):
         )
     if not len(vectors) or not len(queries):
         raise ValueError(f"{len(vectors)} vectors, {len(queries)} queries")
+    if not vectors.shape[1]:
+        raise ValueError("vectors have dimension d = 0")
     return Problem(path.name, vectors, queries)
 
 
@@ -225,85 +229,12 @@ def run(problem, metric_name, k, res, rival_queries):
 # ---- report ---------------------------------------------------------------
 
 
-def share(value):
-    return "-" if value is None else f"{100 * value:.2f} %"
-
-
-def span(seconds):
-    return f"{seconds:.2f} s" if seconds >= 1 else f"{1e3 * seconds:.2f} ms"
-
-
-def _fewer_mark(row):
-    return "*" if row["faiss_q"] < row["q"] else ""
-
-
-COLUMNS = (
-    ("data", lambda r: r["data"]),
-    ("metric", lambda r: r["metric"]),
-    ("backend", lambda r: r["backend"]),
-    ("n", lambda r: f"{r['n']:,}"),
-    ("d", lambda r: str(r["d"])),
-    ("q", lambda r: f"{r['q']:,}"),
-    ("k", lambda r: str(r["k"])),
-    ("time", lambda r: span(r["seconds"])),
-    ("q/s", lambda r: f"{r['queries_per_second']:,.0f}"),
-    ("recall", lambda r: "-" if r["recall"] is None else f"{r['recall']:.4f}"),
-    ("same ids", lambda r: share(r["same_ids"])),
-    ("or tied", lambda r: share(r["same_or_tied"])),
-    ("FAISS time", lambda r: span(r["faiss_seconds"]) + _fewer_mark(r)),
-    ("FAISS q/s", lambda r: f"{r['faiss_queries_per_second']:,.0f}"),
-    ("speed-up", lambda r: f"{r['speed_up']:.2f}x"),
-)
-
-
-def table(rows):
-    """The rows as text, aligned; words to the left, numbers to the right."""
-    cells = [[name for name, _ in COLUMNS]]
-    cells += [[text(row) for _, text in COLUMNS] for row in rows]
-    widths = [max(map(len, column)) for column in zip(*cells)]
-    lines = [
-        "  ".join(
-            cell.ljust(width) if place < 3 else cell.rjust(width)
-            for place, (cell, width) in enumerate(zip(line, widths))
-        ).rstrip()
-        for line in cells
-    ]
-    return "\n".join([lines[0], "-" * max(map(len, lines)), *lines[1:]])
-
-
-def notes(rows):
-    fewer = [row["faiss_q"] for row in rows if row["faiss_q"] < row["q"]]
-    if fewer:
-        yield (
-            f"* for the first {fewer[0]:,} queries only, to save time; so are "
-            "the shares of same ids. --all-rival asks for all."
-        )
-    if rows[0]["backend"] == "cpu":
-        yield (
-            f"No GPU in use: the times of faiss_bits are those of its CPU index "
-            f"{rows[0]['index']}, FAISS's\nthose of {rows[0]['faiss_index']} of "
-            f"FAISS {rows[0]['faiss']}, both with {rows[0]['threads']} threads, "
-            f"the queries in slices of {CPU_SLICE}."
-        )
-    else:
-        yield (
-            "Times are those of search() with arrays on the host, copies "
-            f"included; {rows[0]['faiss_index']} of FAISS {rows[0]['faiss']}."
-        )
-    yield (
-        "recall: of the true neighbours that came with the data ('-': none "
-        "did). same ids: as FAISS's\nindex, place by place. or tied: or a "
-        "vector equally near to within float32 rounding."
-    )
-
-
 def draw(rows, drawn, picture):
     try:
         from faiss_bits.contrib import quickstart_plot
     except ImportError as error:
         say(f"no picture: {error}")
         return
-    picture.parent.mkdir(parents=True, exist_ok=True)
     quickstart_plot.draw(rows, drawn, picture)
     print(f"picture: {picture}")
 
@@ -344,6 +275,15 @@ def parse(arguments):
 
 def main(arguments=None):
     args = parse(arguments)
+    return status_of(lambda: measure(args), "stopped")
+
+
+def measure(args):
+    """Prints the table of what was asked for; returns the exit status."""
+    picture = Path(args.out) / "quickstart_neighbours.png"
+    picture.parent.mkdir(parents=True, exist_ok=True)
+    if args.json:
+        check_output("--json", args.json, args.data, args.queries)
     rows, missing, drawn, inverted = [], 0, None, None
     on_gpu = faiss_bits.backend() == "gpu"
     say(f"faiss_bits {faiss_bits.__version__}, FAISS {faiss.__version__}, "
@@ -380,7 +320,7 @@ def main(arguments=None):
         say("stopped" + ("; what was finished:" if rows else " before the first row"))
     if rows:
         print(table(rows))
-        for note in notes(rows):
+        for note in notes(rows, CPU_SLICE):
             print(note)
         if inverted:
             print(quickstart_ivf.text(inverted))
@@ -388,7 +328,7 @@ def main(arguments=None):
             Path(args.json).write_text(json.dumps(rows, indent=1) + "\n")
             say(f"rows: {args.json}")
     if rows and not stopped:
-        draw(rows, drawn, Path(args.out) / "quickstart_neighbours.png")
+        draw(rows, drawn, picture)
     if missing:
         say(f"{missing} of {len(loaders)} data sets left out, see above")
     return 130 if stopped else 1 if missing else 0

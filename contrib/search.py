@@ -12,7 +12,6 @@ searched for, itself included. The result is a NumPy archive: D, the distances
 import argparse
 import sys
 import time
-from pathlib import Path
 
 import faiss
 import numpy as np
@@ -20,6 +19,7 @@ import numpy as np
 import faiss_bits
 from faiss_bits.arrays import neighbours, whole_number
 from faiss_bits.contrib import datasets
+from faiss_bits.contrib.programs import check_output, status_of
 from faiss_bits.contrib.progress import bar
 
 __all__ = ["search"]
@@ -87,14 +87,6 @@ def _read(path):
     return datasets.as_float32(datasets.read_vectors(path), path)
 
 
-def _check_out(path):
-    """What a long search should not end with."""
-    if Path(path).is_dir():
-        raise IsADirectoryError(f"--out {path}: is a folder")
-    if not Path(path).absolute().parent.is_dir():
-        raise FileNotFoundError(f"--out {path}: there is no such folder")
-
-
 def _parse(arguments):
     parser = argparse.ArgumentParser(
         prog="python -m faiss_bits.contrib.search",
@@ -117,24 +109,21 @@ def _parse(arguments):
 
 def main(arguments=None):
     args = _parse(arguments)
+    return status_of(
+        lambda: _run(args), f"stopped; {args.out} was not written"
+    )
+
+
+def _run(args):
     metric = METRICS[args.metric]
-    try:
-        _check_out(args.out)
-        xb = _read(args.vectors)
-        xq = _read(args.queries) if args.queries else xb
-        begin = time.perf_counter()
-        D, I = search(xq, xb, args.k, metric)
-        seconds = time.perf_counter() - begin
-        with open(args.out, "wb") as file:  # the name as given
-            np.savez(file, D=D, I=I)
-    except (
-        OSError, ValueError, ImportError, MemoryError, RuntimeError
-    ) as error:  # the last: FAISS's
-        print(str(error) or type(error).__name__, file=sys.stderr)
-        return 1
-    except KeyboardInterrupt:
-        print(f"stopped; {args.out} was not written", file=sys.stderr)
-        return 130
+    check_output("--out", args.out, args.vectors, args.queries)
+    xb = _read(args.vectors)
+    xq = _read(args.queries) if args.queries else xb
+    begin = time.perf_counter()
+    D, I = search(xq, xb, args.k, metric)
+    seconds = time.perf_counter() - begin
+    with open(args.out, "wb") as file:  # the name as given
+        np.savez(file, D=D, I=I)
     print(
         f"{len(xq):,} queries, {len(xb):,} vectors of dimension {xb.shape[1]}, "
         f"k = {args.k}, {args.metric}, on the {faiss_bits.backend(metric).upper()}: "

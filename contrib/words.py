@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import List, NamedTuple, Tuple
 
 import faiss_bits
+from faiss_bits.contrib.programs import status_of
 
 __all__ = ["Checked", "check_text", "read_words", "suggestions"]
 
@@ -252,11 +253,7 @@ def converse(index, known, k, paint):
 
 def main(arguments=None):
     args = parse(arguments)
-    try:
-        return run(args)
-    except KeyboardInterrupt:
-        print("\nstopped", file=sys.stderr)
-        return 130
+    return status_of(lambda: run(args), "\nstopped")
 
 
 def run(args):

@@ -15,6 +15,7 @@
 #include "faiss_bits/cloners/GpuBitsCloner.h"
 #include "faiss_bits/common/FaissCompat.h"
 #include "faiss_bits/common/GpuStaging.h"
+#include "faiss_bits/common/TypeName.h"
 #include "faiss_bits/ivf/EmptyIvf.h"
 #include "faiss_bits/many/GpuIndexBitsReplicas.h"
 #include "faiss_bits/many/GpuIndexBitsShards.h"
@@ -35,7 +36,9 @@ std::unique_ptr<faiss::gpu::GpuIndex> clonePart(
             &provider, place.device, &index, &options));
     auto* onGpu = dynamic_cast<faiss::gpu::GpuIndex*>(clone.get());
     FAISS_THROW_IF_NOT_FMT(
-            onGpu, "a %s has no copy on a GPU", typeid(index).name());
+            onGpu,
+            "a %s has no copy on a GPU",
+            faiss_bits::detail::typeName(typeid(index)).c_str());
     (void)clone.release();
     return std::unique_ptr<faiss::gpu::GpuIndex>(onGpu);
 }
@@ -78,7 +81,7 @@ faiss::Index* flatQuantizer(
             flatten,
             "index->quantizer is a %s: an IndexFlat is needed, or "
             "options.common_ivf_quantizer, which makes one of it",
-            typeid(*quantizer).name());
+            faiss_bits::detail::typeName(typeid(*quantizer)).c_str());
     std::vector<float> centroids(size_t(quantizer->ntotal) * quantizer->d);
     quantizer->reconstruct_n(0, quantizer->ntotal, centroids.data());
     made = std::make_unique<faiss::IndexFlat>(
@@ -189,7 +192,7 @@ faiss::Index* BitsToGpuClonerMultiple::clone_Index(const faiss::Index* index) {
                     dynamic_cast<const faiss::IndexPreTransform*>(index),
             "index is a %s, which no index of ours on several devices takes "
             "the place of%s",
-            typeid(*index).name(),
+            faiss_bits::detail::typeName(typeid(*index)).c_str(),
             config.useBFloat16 ? " with config.useBFloat16 = true" : "");
     return faiss::Cloner::clone_Index(index);
 }

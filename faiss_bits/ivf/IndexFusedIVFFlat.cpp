@@ -10,6 +10,7 @@
 
 #include "faiss_bits/cloners/FusedCloner.h"
 #include "faiss_bits/common/FaissErrors.h"
+#include "faiss_bits/common/TypeName.h"
 
 namespace faiss_bits {
 
@@ -56,7 +57,7 @@ const faiss::IndexIVFFlat& checkedSource(const faiss::IndexIVFFlat& index) {
                     type == typeid(IndexFusedIVFFlat),
             "index is a %s, whose lists may hold more than vectors: an "
             "IndexIVFFlat or IndexFusedIVFFlat is needed",
-            type.name());
+            detail::typeName(type).c_str());
     checkedMetric(index.metric_type);
     requireNotNull(index.quantizer, "index.quantizer");
     requireNotNull(index.invlists, "index.invlists");
@@ -80,6 +81,22 @@ std::unique_ptr<faiss::InvertedLists> copyLists(
         }
     }
     return copy;
+}
+
+/// The first of the lists whose centroids are not the same, or -1.
+int64_t firstOtherCentroid(
+        const faiss::Index& a,
+        const faiss::Index& b,
+        size_t nlist) {
+    std::vector<float> x(a.d), y(b.d);
+    for (size_t list = 0; list < nlist; ++list) {
+        a.reconstruct(list, x.data());
+        b.reconstruct(list, y.data());
+        if (x != y) {
+            return list;
+        }
+    }
+    return -1;
 }
 
 } // namespace
@@ -148,6 +165,44 @@ void IndexFusedIVFFlat::add_with_ids(
         }
     }
     add_core(n, x, ids, lists.data());
+}
+
+void IndexFusedIVFFlat::check_compatible_for_merge(
+        const faiss::Index& otherIndex) const {
+    const auto* other = dynamic_cast<const faiss::IndexIVFFlat*>(&otherIndex);
+    FAISS_THROW_IF_NOT_FMT(
+            other && isPlainIvf(*other),
+            "otherIndex is a %s: an IndexFusedIVFFlat takes over the lists of "
+            "an IndexFusedIVFFlat or IndexIVFFlat",
+            detail::typeName(typeid(otherIndex)).c_str());
+    FAISS_THROW_IF_NOT_MSG(other != this, "otherIndex is the index itself");
+    requireNotNull(quantizer, "quantizer");
+    requireNotNull(invlists, "invlists");
+    FAISS_THROW_IF_NOT_FMT(
+            other->d == d && other->nlist == nlist &&
+                    other->metric_type == metric_type,
+            "otherIndex has d = %lld, nlist = %zu and metric_type = %d, but "
+            "this index %lld, %zu and %d",
+            (long long)other->d,
+            size_t(other->nlist),
+            int(other->metric_type),
+            (long long)d,
+            size_t(nlist),
+            int(metric_type));
+    FAISS_THROW_IF_NOT_MSG(
+            is_trained && other->is_trained, "both indexes have to be trained");
+    FAISS_THROW_IF_NOT_MSG(
+            direct_map.no() && other->direct_map.no(),
+            "an index with a direct map cannot be merged");
+    if (faiss::check_compatible_for_merge_expensive_check &&
+        quantizer != other->quantizer) {
+        const int64_t list =
+                firstOtherCentroid(*quantizer, *other->quantizer, nlist);
+        FAISS_THROW_IF_NOT_FMT(
+                list < 0,
+                "otherIndex has another centroid of list %lld",
+                (long long)list);
+    }
 }
 
 SearchStats IndexFusedIVFFlat::stats() const {

@@ -58,7 +58,7 @@ struct FusedIvfSearch;
 ///          it
 ///
 /// parallel_mode says how FAISS shares work among threads: range_search alone
-/// reads it, but for the bit that asks for no new heaps, which is refused.
+/// reads it, and has 0, 1 and 2. The bit that asks for no new heaps is refused.
 class IndexFusedIVFFlat : public faiss::IndexIVFFlat {
    public:
     /// An empty index for vectors of d >= 1 dimensions in nlist >= 1 lists, to
@@ -157,6 +157,12 @@ class IndexFusedIVFFlat : public faiss::IndexIVFFlat {
             idx_t* labels,
             float* recons,
             const faiss::SearchParameters* params = nullptr) const override;
+
+    /// Throws unless merge_from() can take over the lists of otherIndex:
+    /// another IndexFusedIVFFlat or IndexIVFFlat, with the same dimension,
+    /// metric and centroids, and no direct map in either.
+    void check_compatible_for_merge(
+            const faiss::Index& otherIndex) const override;
 
    private:
     /// What a search is asked for, checked.

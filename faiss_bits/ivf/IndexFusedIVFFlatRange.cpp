@@ -5,6 +5,7 @@
 #include <thread>
 #include <vector>
 
+#include <faiss/impl/FaissAssert.h>
 #include <faiss/utils/utils.h>
 
 #include "faiss_bits/common/Interrupt.h"
@@ -65,6 +66,11 @@ void IndexFusedIVFFlat::range_search(
         const faiss::SearchParameters* params) const {
     detail::requireRange(n, x, radius, result);
     const FusedIvfSearch search = searchOf_(n, 1, params);
+    // FAISS throws for others from a parallel region, which ends the process.
+    FAISS_THROW_IF_NOT_FMT(
+            0 <= parallel_mode && parallel_mode <= 2,
+            "parallel_mode = %d: a range search has 0, 1 and 2",
+            int(parallel_mode));
     idx_t rows = std::max<idx_t>(queriesAtFirst(*this, search.nprobe), 1);
     if (n <= rows) {
         rangeOf_(search, n, x, radius, result);

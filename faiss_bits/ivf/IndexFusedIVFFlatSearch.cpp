@@ -16,8 +16,10 @@
 
 #include "faiss_bits/common/FaissErrors.h"
 #include "faiss_bits/common/Interrupt.h"
+#include "faiss_bits/common/TypeName.h"
 #include "faiss_bits/flat/FusedDistance.h"
 #include "faiss_bits/flat/IndexFusedFlat.h"
+#include "faiss_bits/flat/SelectedIds.h"
 #include "faiss_bits/ivf/AllowedPlaces.h"
 #include "faiss_bits/ivf/FaissLists.h"
 #include "faiss_bits/ivf/FusedIvfSearch.h"
@@ -39,24 +41,24 @@ constexpr idx_t kMostProbes = idx_t(1) << 23;
 
 /// Throws for what would have to be ignored.
 void requireParams(const faiss::SearchParameters& params) {
-    const auto* ivf = dynamic_cast<const faiss::SearchParametersIVF*>(&params);
-    FAISS_THROW_IF_NOT_FMT(
-            ivf || typeid(params) == typeid(faiss::SearchParameters),
-            "params is a %s: an IVF index takes SearchParametersIVF",
-            typeid(params).name());
-    if (ivf) {
-        FAISS_THROW_IF_NOT_MSG(
-                !gpu::limitsLists(*ivf),
-                "params->max_lists_num is set: only 0 is supported, nprobe "
-                "lists");
-        FAISS_THROW_IF_NOT_MSG(
-                !detail::fillsTopK(*ivf) || ivf->max_codes == 0,
-                "params->ensure_topk_full is not supported together with "
-                "max_codes");
-        FAISS_THROW_IF_NOT_MSG(
-                !detail::hasListContext(*ivf),
-                "params->inverted_list_context is set: only null is supported");
+    if (typeid(params) == typeid(faiss::SearchParameters)) {
+        return;
     }
+    FAISS_THROW_IF_NOT_FMT(
+            typeid(params) == typeid(faiss::SearchParametersIVF),
+            "params is a %s: this index takes SearchParametersIVF",
+            detail::typeName(typeid(params)).c_str());
+    const auto& ivf = static_cast<const faiss::SearchParametersIVF&>(params);
+    FAISS_THROW_IF_NOT_MSG(
+            !gpu::limitsLists(ivf),
+            "params->max_lists_num is set: only 0 is supported, nprobe lists");
+    FAISS_THROW_IF_NOT_MSG(
+            !detail::fillsTopK(ivf) || ivf.max_codes == 0,
+            "params->ensure_topk_full is not supported together with "
+            "max_codes");
+    FAISS_THROW_IF_NOT_MSG(
+            !detail::hasListContext(ivf),
+            "params->inverted_list_context is set: only null is supported");
 }
 
 /// The nearest of numLists lists of n queries, -1 where there is none; by our
@@ -71,8 +73,7 @@ void findLists(
         idx_t* lists,
         const faiss::SearchParameters* params) {
     const auto* flat = dynamic_cast<const faiss::IndexFlat*>(&quantizer);
-    if (params || !flat || !isPlainFlat(*flat) ||
-        !findFusedMetric(flat->metric_type)) {
+    if (!flat || !isPlainFlat(*flat) || !findFusedMetric(flat->metric_type)) {
         // FAISS's flat indexes write no label where no distance is a number.
         std::fill_n(lists, n * nprobe, idx_t(-1));
         quantizer.search(n, x, nprobe, distances, lists, params);
@@ -89,8 +90,21 @@ void findLists(
     problem.d = int(flat->d);
     problem.numQueries = n;
     problem.queries = x;
-    problem.numVectors = flat->ntotal;
+    problem.numVectors = std::min<idx_t>(flat->ntotal, idx_t(numLists));
     problem.vectors = flat->get_xb();
+    std::vector<idx_t> selected;
+    if (params) {
+        FAISS_THROW_IF_NOT_FMT(
+                typeid(*params) == typeid(faiss::SearchParameters),
+                "params->quantizer_params is a %s: a flat quantizer takes a "
+                "plain SearchParameters",
+                detail::typeName(typeid(*params)).c_str());
+        if (params->sel) {
+            selected = detail::selectedIds(*params->sel, problem.numVectors);
+            problem.vectorIds = selected.data();
+            problem.numVectors = idx_t(selected.size());
+        }
+    }
     problem.k = nprobe;
     problem.outDistances = distances;
     problem.outIds = lists;

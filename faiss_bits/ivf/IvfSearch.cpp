@@ -11,6 +11,7 @@
 
 #include "faiss_bits/common/GpuStaging.h"
 #include "faiss_bits/common/LastPlans.h"
+#include "faiss_bits/common/TypeName.h"
 #include "faiss_bits/flat/SearchParametersBitsFlat.h"
 #include "faiss_bits/ivf/IvfLimits.h"
 #include "faiss_bits/ivf/ListStorage.h"
@@ -35,7 +36,7 @@ void requireParams(const faiss::SearchParameters* params) {
     FAISS_THROW_IF_NOT_FMT(
             ivf || flat || typeid(*params) == typeid(faiss::SearchParameters),
             "params is a %s: an IVF index takes SearchParametersIVF",
-            typeid(*params).name());
+            faiss_bits::detail::typeName(typeid(*params)).c_str());
     FAISS_THROW_IF_NOT_MSG(
             !flat || !flat->resources,
             "params->resources are set: an IVF index searches on its own");

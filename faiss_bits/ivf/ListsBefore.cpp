@@ -4,6 +4,7 @@
 
 #include <faiss/impl/FaissAssert.h>
 
+#include "faiss_bits/common/TypeName.h"
 #include "faiss_bits/ivf/IvfIndexSearch.h"
 #include "faiss_bits/ivf/ListStorage.h"
 #include "faiss_bits/ivf/OurIvf.h"
@@ -30,7 +31,9 @@ ListsBefore::ListsBefore(faiss::gpu::GpuIndex& index) {
         lists_ = IvfAccess::listsOf(ours);
     });
     FAISS_THROW_IF_NOT_FMT(
-            isOurs, "a %s is none of our inverted lists", typeid(index).name());
+            isOurs,
+            "a %s is none of our inverted lists",
+            faiss_bits::detail::typeName(typeid(index)).c_str());
     lengths_ = lengthsOf(*base_);
     ntotal_ = index.ntotal;
 }

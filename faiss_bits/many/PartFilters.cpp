@@ -7,6 +7,7 @@
 #include <faiss/impl/FaissAssert.h>
 #include <faiss/impl/IDSelector.h>
 
+#include "faiss_bits/common/TypeName.h"
 #include "faiss_bits/flat/DeviceSelector.h"
 
 namespace faiss_bits::gpu::detail {
@@ -131,7 +132,7 @@ const faiss::IDSelector* selectorOf(const faiss::SearchParameters* params) {
             typeid(*params) == typeid(faiss::SearchParameters),
             "params is a %s: an index on several devices takes a "
             "SearchParameters, of which sel counts",
-            typeid(*params).name());
+            faiss_bits::detail::typeName(typeid(*params)).c_str());
     return params->sel;
 }
 

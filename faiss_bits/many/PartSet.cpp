@@ -12,6 +12,7 @@
 #include <faiss/impl/FaissAssert.h>
 
 #include "faiss_bits/common/CallStream.h"
+#include "faiss_bits/common/TypeName.h"
 #include "faiss_bits/ivf/EmptyIvf.h"
 #include "faiss_bits/ivf/ListsBefore.h"
 #include "faiss_bits/ivf/OurIvf.h"
@@ -102,7 +103,7 @@ void PartSet::requireOurs(const char* what) const {
                 "not take vectors back",
                 what,
                 i,
-                typeid(*parts[i]).name());
+                faiss_bits::detail::typeName(typeid(*parts[i])).c_str());
     }
 }
 

@@ -71,7 +71,8 @@ void IndexMetricSpace::setContents_(MetricContents contents) {
             "contents are of another kind of index");
     if (contents.isBuilt && contents.kind == MetricIndexKind::Sss &&
         contents.table.distances.empty()) {
-        metric_space::fillPivotDistances(contents.view(), contents.table);
+        metric_space::fillPivotDistances(
+                contents.view(), contents.table, 0, throwIfInterrupted);
     }
     std::vector<float> ordered;
     if (contents.isBuilt) {

@@ -262,13 +262,18 @@ def float32_array(x, name):
         raise TypeError(f"{name} is no array of numbers: {error}") from None
 
 
-_MOST_K = 2**31 - 1
+MOST_INT = 2**31 - 1
+
+
+def int_number(value, name, least):
+    """`value` as an int that C++ has room for as one, `least` or more."""
+    number = whole_number(value, name, least)
+    if number > MOST_INT:
+        raise ValueError(f"{name} = {number} is more than {MOST_INT}")
+    return number
 
 
 def neighbours(k):
     """k as an int; ValueError where the library could not take it, before
     results of that size are allocated."""
-    k = whole_number(k, "k", 1)
-    if k > _MOST_K:
-        raise ValueError(f"k = {k} is more than {_MOST_K}")
-    return k
+    return int_number(k, "k", 1)

@@ -4,6 +4,7 @@ alive. fused_wrappers.py adds what the classes of the CPU part have of their own
 
 import functools
 import inspect
+import re
 
 import faiss
 import numpy as np
@@ -144,20 +145,22 @@ def say_what_fits(the_class):
 
     @functools.wraps(original_init)
     def __init__(self, *args, **kwargs):
+        given = [type(arg).__name__ for arg in args]
+        given += [f"{key}={type(arg).__name__}" for key, arg in kwargs.items()]
+        forms = [
+            line.strip()
+            for line in (original_init.__doc__ or "").splitlines()
+            if line.strip().startswith(f"{name}(")
+        ]
+        expected = f"{name}({', '.join(given)}): expected {' or '.join(forms)}"
+        if kwargs:
+            raise TypeError(f"{expected}; arguments are taken by place, not by name")
         try:
-            original_init(self, *args, **kwargs)
+            original_init(self, *args)
         except TypeError as error:
             if "overloaded function 'new_" not in str(error):
                 raise
-            given = ", ".join(type(arg).__name__ for arg in args)
-            forms = [
-                line.strip()
-                for line in (original_init.__doc__ or "").splitlines()
-                if line.strip().startswith(f"{name}(")
-            ]
-            raise TypeError(
-                f"{name}({given}): expected {' or '.join(forms)}"
-            ) from None
+            raise TypeError(expected) from None
 
     the_class.__init__ = __init__
 
@@ -295,10 +298,17 @@ def _ivf_constructor_doc(name):
     """
 
 
+# What FAISS's text says of the distances where k are not found, and what they are.
+_SHORT_RESULTS = (
+    r"When not enough results are found(\s+)the label is set to \+Inf or -Inf\.",
+    r"Where fewer than k are found\1the largest float32, for similarities the smallest.",
+)
+
+
 def _search_doc(the_class):
     """FAISS's text on arguments, then what the header promises."""
     promise = getattr(getattr(the_class, "search_c", None), "__doc__", "") or ""
-    own = the_class.search.__doc__ or ""
+    own = re.sub(*_SHORT_RESULTS, the_class.search.__doc__ or "")
     if promise.strip() in own:
         return own
     own, promise = inspect.cleandoc(own), inspect.cleandoc(promise)

@@ -36,14 +36,14 @@ def best_flat_index(d, metric=faiss.METRIC_L2):
 
 
 def index_to_fused(index):
-    """A copy of an index that searches on the CPU with our flat index.
+    """A copy of an index that searches on the CPU with our indexes.
 
     Parameters
     ----------
     index : faiss.Index
-        A faiss.IndexFlat becomes an IndexFusedFlat, also where it is a
-        quantizer or the inner index of another; what faiss.read_index has read,
-        for example. Everything else is copied as faiss.clone_index does
+        What faiss.read_index has read, for example. A faiss.IndexFlat becomes
+        an IndexFusedFlat and an IndexIVFFlat an IndexFusedIVFFlat, also inside
+        another index. Everything else is copied as faiss.clone_index does
 
     Returns
     -------
@@ -70,8 +70,10 @@ def index_cpu_to_gpu(res, device, index, options=None, useBFloat16=False):
     device : int
         Number of the GPU
     index : faiss.Index
-        A faiss.IndexFlat of a metric that GpuIndexBitsFlat has becomes one;
-        other indexes become what faiss.index_cpu_to_gpu makes of them
+        A faiss.IndexFlat of a metric that GpuIndexBitsFlat has becomes one, and
+        an IndexIVFFlat, IndexIVFScalarQuantizer or IndexIVFPQ over a flat one
+        becomes the class of ours; others become what faiss.index_cpu_to_gpu
+        makes of them
     options : faiss.GpuClonerOptions, optional
         useFloat16 stores the vectors as float16
     useBFloat16 : bool, optional

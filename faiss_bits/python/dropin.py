@@ -3,17 +3,18 @@
     import faiss_bits.dropin   # before FAISS
     import faiss
 
-From then on every flat GPU index of the process searches float vectors with our
-kernels, and every GpuIndexIVFFlat, GpuIndexIVFScalarQuantizer and GpuIndexIVFPQ
-its lists, and all select with them; nothing else changes. A script can be left as it is, too:
+From then on the flat GPU indexes of the process search float vectors with our
+kernels, GpuIndexIVFFlat, GpuIndexIVFScalarQuantizer and GpuIndexIVFPQ their
+lists, and all select with them. docs/dropin.md has what stays FAISS's. A script
+can be left as it is, too:
 
     python -m faiss_bits.dropin script.py arguments...
     python -m faiss_bits.dropin -m module arguments...
 
 The environment variable FAISS_BITS_DROPIN turns it off ("off"), has it replace
 the k-selection alone ("select"), or say on stderr what was replaced ("log",
-"log,select"). Needs neither the FAISS that faiss_bits
-was built with nor faiss_bits's own compiled module.
+"log,select"). It needs neither the FAISS that faiss_bits was built with nor
+faiss_bits's own compiled module.
 """
 
 import ctypes
@@ -174,6 +175,9 @@ def main(arguments):
             "-m and a module",
             file=sys.stderr,
         )
+        return 2
+    if not os.path.exists(arguments[0]):
+        print(f"faiss_bits.dropin: {arguments[0]}: no such file", file=sys.stderr)
         return 2
     sys.argv = list(arguments)
     _search_first(os.path.dirname(os.path.realpath(arguments[0])))

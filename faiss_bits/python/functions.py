@@ -91,7 +91,7 @@ def knn(
     metric : MetricType, optional
         faiss.METRIC_L2 (squared distances), METRIC_INNER_PRODUCT, METRIC_L1,
         METRIC_Linf, METRIC_Lp, or "cosine" (the largest first, as for the inner
-        product; a zero vector has cosine 0 with all); on the GPU also
+        product; a zero vector has cosine 0 with all finite ones); on the GPU also
         METRIC_Canberra, METRIC_BrayCurtis, METRIC_JensenShannon and
         METRIC_Jaccard ("jaccard" where FAISS has it not; the largest first)
     device : int, optional

@@ -9,6 +9,8 @@ from .arrays import (
     as_matrix,
     float32_number,
     id_list,
+    int_number,
+    neighbours,
     output,
     pointer,
     whole_number,
@@ -194,7 +196,7 @@ def knn_subset(
     n, d = vectors.shape
     queries, nq = id_list(query_ids, "query_ids", n)
     references, nr = id_list(reference_ids, "reference_ids", n)
-    k = whole_number(k, "k", 1)
+    k = neighbours(k)
     is_double = vectors.dtype == np.float64
     mode = mode_of(search_mode)
     problem = _problem(d, is_double, k, metric, metric_arg, choice, mode)
@@ -243,9 +245,9 @@ def cpu_plan(
     if kind not in ("float32", "float64"):
         raise ValueError(f"dtype = {dtype!r} is not float32 or float64")
     problem = _problem(
-        whole_number(d, "d", 1),
+        int_number(d, "d", 1),
         kind == "float64",
-        whole_number(k, "k", 1),
+        neighbours(k),
         metric,
         metric_arg,
         choice,

@@ -6,7 +6,16 @@ import functools
 import faiss
 import numpy as np
 
-from .arrays import float32_array, id_list, output, pointer, whole_number
+from .arrays import (
+    MOST_INT,
+    float32_array,
+    id_list,
+    int_number,
+    neighbours,
+    output,
+    pointer,
+    whole_number,
+)
 from .class_wrappers import wrap_index
 from .compiled import swigfaiss_bits
 from .search_modes import by_name
@@ -33,7 +42,7 @@ def wrap_choice(the_class):
         self.variant, self.target = variant, target
         self.arithmetic = arithmetic
         for name, value in zip(_BLOCKS, (queryBlock, vectorBlock, depthBlock)):
-            setattr(self, name, whole_number(value, name, 0))
+            setattr(self, name, int_number(value, name, 0))
 
     def set_target(self, name):
         if not isinstance(name, str):
@@ -134,7 +143,7 @@ def _of_arrays(the_class):
             type(x) is np.ndarray
             and x.ndim == 2
             and type(k) is int
-            and k > 0
+            and 0 < k <= MOST_INT
             and not kwargs
             and (params is None or isinstance(params, faiss.SearchParameters))
         ):
@@ -152,7 +161,7 @@ def _of_arrays(the_class):
 
 def _with_whole_numbers(plan):
     def replacement(self, n, k):
-        return plan(self, whole_number(n, "n"), whole_number(k, "k"))
+        return plan(self, whole_number(n, "n", 0), neighbours(k))
 
     replacement.__name__, replacement.__doc__ = plan.__name__, plan.__doc__
     return replacement
@@ -257,7 +266,7 @@ def _search_preassigned(
     lists = np.ascontiguousarray(lists, np.int64)
     if lists.shape != (n, nprobe):
         raise ValueError(f"Iq has shape {lists.shape}, expected {(n, nprobe)}")
-    k = whole_number(k, "k", 1)
+    k = neighbours(k)
     like = np.empty(0, np.float32)
     D = output(D, "D", like, (n, k), ("float32",))
     I = output(I, "I", like, (n, k), ("int64",))
@@ -312,7 +321,7 @@ def _knn_subset(self, query_ids, reference_ids, k, *, D=None, I=None):
     """
     queries, nq = id_list(query_ids, "query_ids", self.ntotal)
     references, nr = id_list(reference_ids, "reference_ids", self.ntotal)
-    k = whole_number(k, "k", 1)
+    k = neighbours(k)
     like = np.empty(0, np.float32)
     D = output(D, "D", like, (nq, k), ("float32",))
     I = output(I, "I", like, (nq, k), ("int64",))

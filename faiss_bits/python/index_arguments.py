@@ -5,7 +5,7 @@ names the argument and what it is."""
 import faiss
 import numpy as np
 
-from .arrays import check_numbers, output, whole_number
+from .arrays import check_numbers, neighbours, output, whole_number
 
 _LIKE = np.empty(0, np.float32)
 _MOST_ID = 2**63 - 1
@@ -26,7 +26,7 @@ def check_vectors_of(index, x):
 def check_search(index, x, k=1, params=None, D=None, I=None):
     """Of search and range_search; returns k as an int."""
     check_vectors_of(index, x)
-    k = whole_number(k, "k", 1)
+    k = neighbours(k)
     for given, of, dtype in ((D, "D", "float32"), (I, "I", "int64")):
         if given is not None:
             output(given, of, _LIKE, (np.shape(x)[0], k), (dtype,))

@@ -121,7 +121,13 @@ class Kmeans:
                 )
             if not hasattr(self.cp, name):
                 raise AttributeError(f"Kmeans has no option {name!r}")
-            setattr(self.cp, name, value)
+            try:
+                setattr(self.cp, name, value)
+            except (TypeError, OverflowError):
+                raise TypeError(
+                    f"{name} = {value!r} is none of the values of its kind, such "
+                    f"as {getattr(self.cp, name)!r}"
+                ) from None
         self.gpu = int(self._runs_on_gpu(None))
         if self._device >= 0:
             check_device(self._device)

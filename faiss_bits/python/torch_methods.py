@@ -6,7 +6,7 @@ import contextlib
 import faiss
 
 from . import torch_interop
-from .arrays import output, whole_number
+from .arrays import neighbours, output
 from .compiled import swigfaiss_bits
 from .torch_interop import (
     check_tensor,
@@ -74,7 +74,7 @@ def search(self, x, k, *, params=None, D=None, I=None, numeric_type=None):
     ready = numeric_type is None and is_ready(x, ("float32",))
     if not ready:
         check_vectors(self, x, numeric_type=numeric_type)
-    k = whole_number(k, "k", 1)
+    k = neighbours(k)
     n, d = x.shape
     D = output(D, "D", x, (n, k), ("float32",))
     I = output(I, "I", x, (n, k), ("int64",))
@@ -109,7 +109,7 @@ def search(self, x, k, *, params=None, D=None, I=None, numeric_type=None):
 
 def assign(self, x, k, labels=None):
     n = check_vectors(self, x)
-    k = whole_number(k, "k", 1)
+    k = neighbours(k)
     labels = output(labels, "labels", x, (n, k), ("int64",))
     with ordered(self, x):
         self.assign_c(n, pointer(x), pointer(labels), k)
@@ -120,7 +120,7 @@ def search_and_reconstruct(
     self, x, k, *, params=None, D=None, I=None, R=None
 ):
     n = check_vectors(self, x)
-    k = whole_number(k, "k", 1)
+    k = neighbours(k)
     D = output(D, "D", x, (n, k), ("float32",))
     I = output(I, "I", x, (n, k), ("int64",))
     R = output(R, "R", x, (n, k, self.d), ("float32",))

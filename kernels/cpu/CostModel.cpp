@@ -131,6 +131,9 @@ double predictSeconds(
         const Plan& plan,
         const Machine& machine) {
     const double q = double(shape.numQueries), n = double(shape.numVectors);
+    if (q == 0 || n == 0) {
+        return 0; // nothing is searched
+    }
     const double k = double(shape.k), d = shape.depth;
     const double threads = plan.threads;
     // tau_f is of floats in the widest vectors; tau_b of 4 bytes.

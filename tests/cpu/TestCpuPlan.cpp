@@ -71,6 +71,7 @@ TEST(CpuPlan, SaysWhatWillRun) {
         EXPECT_NE(text.find(nameOf(plan.variant)), std::string::npos) << text;
         EXPECT_NE(text.find(plan.target), std::string::npos) << text;
         EXPECT_EQ(text.find('\n'), std::string::npos) << text;
+        EXPECT_EQ(text.find("nan"), std::string::npos) << text;
     }
 }
 

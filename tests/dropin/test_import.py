@@ -151,7 +151,7 @@ def test_script_usage(site):
     result = run_module(path)
     assert result.returncode == 2 and "script.py" in result.stdout
     assert run_module(path, "-h").returncode == 0
-    for wrong in (["-c", "pass"], ["-m"]):
+    for wrong in (["-c", "pass"], ["-m"], ["none.py"]):
         result = run_module(path, *wrong)
         assert result.returncode == 2 and wrong[0] in result.stderr
         assert "Traceback" not in result.stderr

@@ -3,7 +3,9 @@
 #include <map>
 #include <memory>
 
+#include <faiss/IndexHNSW.h>
 #include <faiss/IndexIVFFlat.h>
+#include <faiss/IndexIVFPQ.h>
 #include <faiss/impl/AuxIndexStructures.h>
 
 #include "faiss_bits/flat/IndexFusedFlat.h"
@@ -79,6 +81,45 @@ TEST_P(TestFusedIvfFlat, Parameters) {
     params.nprobe = 0;
     EXPECT_TRUE(
             refused([&] { searchIn(index, queries, 1, &params); }, "nprobe"));
+}
+
+TEST_P(TestFusedIvfFlat, FewerListsByTheQuantizersFilter) {
+    constexpr idx_t kSome = 10;
+    std::vector<idx_t> assign;
+    for (idx_t i = 0; i < kQ; ++i) {
+        for (const Ranked& near : canonicalTopK(
+                     metric(),
+                     0,
+                     queries.data() + i * kD,
+                     quantizer.get_xb(),
+                     kSome,
+                     kD,
+                     4)) {
+            assign.push_back(near.id);
+        }
+    }
+    Found want(kQ * 6);
+    index.search_preassigned(
+            kQ,
+            queries.data(),
+            6,
+            assign.data(),
+            nullptr,
+            want.distances.data(),
+            want.labels.data(),
+            false);
+    faiss::IDSelectorRange some(0, kSome);
+    faiss::SearchParameters ofQuantizer;
+    ofQuantizer.sel = &some;
+    faiss::SearchParametersIVF params;
+    params.nprobe = 4;
+    params.quantizer_params = &ofQuantizer;
+    EXPECT_TRUE(want == searchIn(index, queries, 6, &params));
+    faiss::IDSelectorRange none(0, 0);
+    ofQuantizer.sel = &none;
+    for (idx_t label : searchIn(index, queries, 3, &params).labels) {
+        EXPECT_EQ(-1, label);
+    }
 }
 
 TEST_P(TestFusedIvfFlat, Preassigned) {
@@ -303,8 +344,29 @@ TEST_P(TestFusedIvfFlat, BadArgumentsAreNamed) {
     EXPECT_TRUE(refused(search(kQ, queries.data(), 1, nullptr), "distances"));
     index.parallel_mode = index.PARALLEL_MODE_NO_HEAP_INIT;
     EXPECT_TRUE(refused(search(kQ, queries.data(), 1, to), "parallel_mode"));
+    index.parallel_mode = 3; // which FAISS has for k nearest neighbours alone
+    search(kQ, queries.data(), 1, to)();
+    faiss::RangeSearchResult range(kQ);
+    EXPECT_TRUE(
+            refused([&] { index.range_search(kQ, queries.data(), 1, &range); },
+                    "parallel_mode = 3"));
     index.parallel_mode = 2;
     search(kQ, queries.data(), 1, to)();
+    index.range_search(kQ, queries.data(), 1, &range);
+    const faiss::SearchParametersHNSW graph;
+    EXPECT_TRUE(
+            refused([&] { searchIn(index, queries, 1, &graph); },
+                    "params is a faiss::SearchParametersHNSW"));
+    // What a derived class adds would have to be ignored.
+    const faiss::IVFPQSearchParameters product;
+    EXPECT_TRUE(
+            refused([&] { searchIn(index, queries, 1, &product); },
+                    "params is a faiss::IVFPQSearchParameters"));
+    faiss::SearchParametersIVF params;
+    params.quantizer_params = const_cast<faiss::SearchParametersHNSW*>(&graph);
+    EXPECT_TRUE(
+            refused([&] { searchIn(index, queries, 1, &params); },
+                    "quantizer_params is a faiss::SearchParametersHNSW"));
     IndexFusedIVFFlat untrained(&quantizer, kD, 40, GetParam());
     EXPECT_TRUE(
             refused([&] { searchIn(untrained, queries, 1); }, "not trained"));

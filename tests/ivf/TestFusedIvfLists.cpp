@@ -6,6 +6,7 @@
 #include <faiss/MetaIndexes.h>
 #include <faiss/VectorTransform.h>
 #include <faiss/clone_index.h>
+#include <faiss/impl/AuxIndexStructures.h>
 #include <faiss/impl/io.h>
 #include <faiss/index_io.h>
 
@@ -105,6 +106,52 @@ TEST_P(TestFusedIvfFlat, Files) {
     EXPECT_TRUE(searchIn(index, queries, 10) == searchIn(ours, queries, 10));
 }
 
+TEST_P(TestFusedIvfFlat, TakesOverListsOfBothKinds) {
+    const Found want = searchIn(index, queries, 10);
+    faiss::IndexIVFFlat theirs(&quantizer, kD, kLists, GetParam());
+    theirs.is_trained = true;
+    theirs.add_with_ids(kN, vectors.data(), ids.data());
+    IndexFusedIVFFlat ours(
+            theirs); // a quantizer of its own, the same centroids
+    index.reset();
+    index.merge_from(theirs, 0);
+    EXPECT_EQ(kN, index.ntotal);
+    EXPECT_EQ(0, theirs.ntotal);
+    EXPECT_TRUE(want == searchIn(index, queries, 10));
+    index.reset();
+    index.merge_from(ours, 0);
+    EXPECT_TRUE(want == searchIn(index, queries, 10));
+}
+
+TEST_P(TestFusedIvfFlat, WhatCannotBeMergedIsNamed) {
+    const auto merge = [&](faiss::Index& other) {
+        return [&] { index.merge_from(other, 0); };
+    };
+    EXPECT_TRUE(refused(merge(index), "otherIndex is the index itself"));
+    EXPECT_TRUE(refused(merge(quantizer), "otherIndex is a faiss::IndexFlat"));
+    faiss::IndexIVFFlatDedup dedup(&quantizer, kD, kLists, GetParam());
+    EXPECT_TRUE(refused(merge(dedup), "faiss::IndexIVFFlatDedup"));
+    IndexFusedIVFFlat fewer(&quantizer, kD, kLists - 1, GetParam());
+    EXPECT_TRUE(refused(merge(fewer), "nlist = 19"));
+    const auto otherMetric = GetParam() == faiss::METRIC_L2
+            ? faiss::METRIC_INNER_PRODUCT
+            : faiss::METRIC_L2;
+    IndexFusedIVFFlat apart(&quantizer, kD, kLists, otherMetric);
+    EXPECT_TRUE(refused(merge(apart), "metric_type"));
+    faiss::IndexFlat none(kD, GetParam());
+    IndexFusedIVFFlat untrained(&none, kD, kLists, GetParam());
+    EXPECT_TRUE(refused(merge(untrained), "trained"));
+    faiss::IndexFlat moved(kD, GetParam());
+    moved.add(kLists, vectors.data());
+    IndexFusedIVFFlat elsewhere(&moved, kD, kLists, GetParam());
+    EXPECT_TRUE(refused(merge(elsewhere), "another centroid of list 0"));
+    IndexFusedIVFFlat mapped(index);
+    mapped.make_direct_map();
+    EXPECT_TRUE(refused(merge(mapped), "direct map"));
+    EXPECT_EQ(kN, index.ntotal);
+    EXPECT_EQ(kN, mapped.ntotal);
+}
+
 TEST_P(TestFusedIvfFlat, RemoveAddAndOtherLists) {
     faiss::IDSelectorRange odd(0, 1000);
     EXPECT_EQ(1000u, index.remove_ids(odd));
@@ -141,6 +188,11 @@ TEST_P(TestFusedIvfFlat, RemoveAddAndOtherLists) {
     EXPECT_EQ(want.labels, searchIn(index, queries, 10).labels);
     EXPECT_EQ(1, counting.calls);
     index.quantizer = &quantizer;
+    // Centroids without a list are none.
+    quantizer.add(kLists, queries.data());
+    EXPECT_EQ(want.labels, searchIn(index, queries, 10).labels);
+    faiss::RangeSearchResult range(kQ);
+    index.range_search(kQ, queries.data(), 1, &range);
     index.reset();
     for (idx_t label : searchIn(index, queries, 3).labels) {
         EXPECT_EQ(-1, label);

@@ -295,6 +295,26 @@ TEST(CpuMetricSpace, CanBeInterrupted) {
     expectError([&] { rangeSearch(search, listOf(c, 8), 1.0f); }, "enough");
 }
 
+/// Each pivot and few queries alone may take long: it asks before each of them.
+TEST(CpuMetricSpace, AsksForInterruptsOften) {
+    const MetricCase c = metricCases(Metric::L2, 300, 3)[0];
+    size_t calls = 0;
+    const Interrupt count = [&] { ++calls; };
+    PivotTable table = buildPivotTable(c.view(), {}, 1, count);
+    ASSERT_GT(table.pivots.size(), 1u);
+    EXPECT_GE(calls, 2 * table.pivots.size());
+    calls = 0;
+    fillPivotDistances(c.view(), table, 1, count);
+    EXPECT_EQ(calls, table.pivots.size());
+    calls = 0;
+    CpuSearch search = searchOf(c);
+    ASSERT_GT(c.numQueries(), 3);
+    search.threads = 1;
+    search.interrupt = count;
+    rangeSearch(search, listOf(c, 8), 1.0f);
+    EXPECT_GE(calls, 3u); // 1, 2, 4 ... queries at a time
+}
+
 /// A true distance is never below leastTrue nor above mostTrue.
 TEST(TrueDistance, BoundsHoldTheDistance) {
     for (const Metric metric : kTrueMetrics) {

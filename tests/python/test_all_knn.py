@@ -285,6 +285,23 @@ def test_program_says_what_is_wrong(capsys):
     assert "leaf_size = 3" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("arguments, words", [
+    (["--n", "-5"], "--n -5"),
+    (["--ds", "8,0"], "--ds 0"),
+    (["--ds", "a"], "'a' is no list of whole numbers"),
+])
+def test_program_names_bad_arguments(capsys, arguments, words):
+    with pytest.raises(SystemExit):
+        module.main([*SMALL, *arguments])
+    assert words in capsys.readouterr().err
+
+
+def test_program_looks_at_the_file_first(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(module, "run", None)
+    assert module.main([*SMALL, "--json", str(tmp_path)]) == 1
+    assert "is a folder" in capsys.readouterr().err
+
+
 def test_program_keeps_rows_when_interrupted(tmp_path, monkeypatch):
     path, solve = tmp_path / "rows.json", module._solve
 

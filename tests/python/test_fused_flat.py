@@ -132,7 +132,7 @@ def test_filters(make_selector, metric, argument, name):
 
 def test_parameters_of_other_indexes_are_refused():
     xb = make("normal", 20, 4, 1)
-    with pytest.raises(RuntimeError, match="params"):
+    with pytest.raises(RuntimeError, match="params is a faiss::SearchParametersIVF:"):
         index_of(xb).search(xb, 1, params=faiss.SearchParametersIVF(nprobe=3))
 
 
@@ -259,7 +259,16 @@ def ivf_of(xb):
         (lambda i, x: i.range_search(x, "0.3"), TypeError, ["thresh = '0.3'"]),
         (lambda i, x: i.range_search(x, b"1"), TypeError, ["thresh = b'1'"]),
         (lambda i, x: i.range_search(x, 1, params="a"), TypeError, ["params is a str"]),
-        (lambda i, x: i.plan(3, 0), RuntimeError, ["k = 0"]),
+        (lambda i, x: i.search(x[:1], 2**31), ValueError, ["k = 2147483648"]),
+        (lambda i, x: i.assign(x[:1], 2**70), ValueError, ["k = ", "more than"]),
+        (
+            lambda i, x: i.knn_subset([1], [1], 2**31),
+            ValueError,
+            ["k = 2147483648 is more than"],
+        ),
+        (lambda i, x: i.plan(3, 0), ValueError, ["k = 0"]),
+        (lambda i, x: i.plan(3, 2**40), ValueError, ["k = 1099511627776"]),
+        (lambda i, x: i.plan(-1, 3), ValueError, ["n = -1"]),
         (lambda i, x: i.plan("a", 1), TypeError, ["n = 'a'"]),
         (lambda i, x: i.reconstruct(2.5), TypeError, ["key = 2.5"]),
         (lambda i, x: i.reconstruct(key=None), TypeError, ["key = None"]),
@@ -278,6 +287,21 @@ def test_errors_leave_the_index_as_it_was(call, error, words):
         assert word in str(caught.value), caught.value
     assert index.ntotal == 10
     assert (index.search(xb, 1)[1][:, 0] == np.arange(10)).all()
+
+
+def test_help_says_what_is_in_short_results():
+    for the_class in (faiss_bits.IndexFusedFlat, faiss_bits.IndexFusedIVFFlat):
+        words = " ".join(the_class.search.__doc__.split())
+        assert "the largest float32, for similarities the smallest" in words
+        assert "Inf" not in words
+
+
+def test_arguments_by_name_are_refused_with_what_fits():
+    with pytest.raises(TypeError, match="metric=int.*expected.*by place"):
+        faiss_bits.IndexFusedFlat(5, metric=faiss.METRIC_L1)
+    flat = faiss.IndexFlatL2(5)
+    with pytest.raises(TypeError, match=r"IndexFusedIVFFlat\(quantizer, d, nlist"):
+        faiss_bits.IndexFusedIVFFlat(quantizer=flat, d=5, nlist=3)
 
 
 def test_bad_constructor_arguments():

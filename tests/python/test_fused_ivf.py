@@ -126,6 +126,10 @@ def test_parameters():
     index.parallel_mode = index.PARALLEL_MODE_NO_HEAP_INIT
     with pytest.raises(RuntimeError, match="parallel_mode"):
         index.search(xq, K)
+    index.parallel_mode = 3
+    index.search(xq, K)
+    with pytest.raises(RuntimeError, match="parallel_mode = 3"):
+        index.range_search(xq, 3.0)
 
 
 def test_search_preassigned():
@@ -208,6 +212,17 @@ def test_stats():
         (lambda i, x: i.search(x[0], 1), ValueError, "x"),
         (lambda i, x: i.search(x[:, :3], 1), ValueError, "any, 24"),
         (lambda i, x: i.search(x, 0), ValueError, "k = 0"),
+        (lambda i, x: i.search(x[:1], 2**31), ValueError, "k = 2147483648"),
+        (
+            lambda i, x: i.search_preassigned(x, 2**31, np.zeros((Q, 4), int)),
+            ValueError,
+            "k = 2147483648",
+        ),
+        (
+            lambda i, x: i.range_search(x, 1, params=faiss.IVFPQSearchParameters()),
+            RuntimeError,
+            "params is a faiss::IVFPQSearchParameters",
+        ),
         (lambda i, x: i.add(x[:, :3]), ValueError, "any, 24"),
         (lambda i, x: i.range_search(x, np.nan), RuntimeError, "radius = NaN"),
         (

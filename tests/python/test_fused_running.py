@@ -78,6 +78,8 @@ def test_knn_subset_names_bad_ids(queries, references, error, words):
             call(queries, references, 3)
         for word in words:
             assert word in str(caught.value)
+        with pytest.raises(ValueError, match="k = 2147483648 is more than"):
+            call([0], [0], 2**31)
 
 
 # ---- how it searches ---------------------------------------------------------
@@ -160,6 +162,13 @@ def test_choice_names_its_mistakes():
             "dtype",
         ),
         (lambda: faiss_bits.cpu_plan(1, 2, 0, 4), ValueError, "d = 0"),
+        (lambda: faiss_bits.cpu_plan(1, 2, 2**31, 4), ValueError, "d = 2147483648"),
+        (lambda: faiss_bits.cpu_plan(1, 2, 3, 2**31), ValueError, "k = 2147483648"),
+        (
+            lambda: faiss_bits.FusedChoice(vectorBlock=2**40),
+            ValueError,
+            "vectorBlock = 1099511627776 is more than",
+        ),
     ):
         with pytest.raises(error, match=word):
             call()
@@ -176,6 +185,7 @@ def test_plan_is_a_line():
         for nq, k in ((1, 1), (1000, 10), (3, 1000)):
             plan = faiss_bits.cpu_plan(nq, 1000, 32, k, dtype=dtype)
             assert any(v in plan for v in VARIANTS) and "\n" not in plan
+    assert "nan" not in faiss_bits.cpu_plan(0, 0, 3, 1)
     assert any(v in index.plan(10, 3) for v in VARIANTS)
 
 

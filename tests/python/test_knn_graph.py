@@ -74,6 +74,60 @@ def test_program(tmp_path, capsys):
     np.testing.assert_array_equal(open_graph(out)["id"], expected[1])
 
 
+def test_program_reads_other_files(tmp_path, capsys):
+    x = make("normal", 30, 3, 3)
+    records = np.hstack([np.full((30, 1), 3, np.int32).view(np.float32), x])
+    records.tofile(tmp_path / "x.fvecs")
+    out = tmp_path / "graph.npy"
+    assert module.main([str(tmp_path / "x.fvecs"), "--out", str(out)]) == 0
+    expected = knn_graph(x, 10, progress=False)
+    np.testing.assert_array_equal(open_graph(out)["id"], expected[1])
+
+
+@pytest.mark.parametrize("arguments, words", [
+    (["none.npy"], "none.npy: no such file"),
+    (["bad.npy"], "bad.npy"),
+    (["x.npz"], "unknown kind of file '.npz'"),
+    (["flat.npy"], "x has shape (9,)"),
+    (["x.npy", "--k", "0"], "k = 0"),
+    (["x.npy", "--k", "3000000000"], "k = 3000000000 is more than"),
+    (["x.npy", "--block", "0"], "block = 0"),
+    (["x.npy", "--out", "none/g.npy"], "there is no such folder"),
+    (["x.npy", "--out", "./x.npy"], "would replace what is read"),
+])
+def test_program_says_what_is_wrong(tmp_path, monkeypatch, capsys, arguments, words):
+    monkeypatch.chdir(tmp_path)
+    x = make("normal", 20, 3, 3)
+    np.save("x.npy", x)
+    np.save("flat.npy", np.zeros(9))
+    np.savez("x.npz", x=x)
+    (tmp_path / "bad.npy").write_text("bad")
+    assert module.main(["--out", "graph.npy", *arguments]) == 1
+    assert words in capsys.readouterr().err
+    np.testing.assert_array_equal(np.load("x.npy"), x)
+
+
+def test_program_interrupted(tmp_path, monkeypatch, capsys):
+    def stop(*_, **__):
+        raise KeyboardInterrupt
+
+    np.save(tmp_path / "x.npy", np.zeros((5, 2)))
+    monkeypatch.setattr(module, "knn_graph", stop)
+    out = tmp_path / "g.npy"
+    assert module.main([str(tmp_path / "x.npy"), "--out", str(out)]) == 130
+    assert "g.npy is not whole" in capsys.readouterr().err
+
+
+def test_vectors_are_not_written_over(tmp_path):
+    path = tmp_path / "x.npy"
+    np.save(path, make("normal", 20, 3, 3))
+    x = np.load(path, mmap_mode="r")
+    for part in (x, x[5:]):
+        with pytest.raises(ValueError, match="which is the file of x"):
+            knn_graph(part, 2, path, progress=False)
+    np.testing.assert_array_equal(x, make("normal", 20, 3, 3))
+
+
 def test_interrupted_file_names_what_is_missing(tmp_path, monkeypatch):
     calls = []
 
@@ -95,10 +149,16 @@ def test_interrupted_file_names_what_is_missing(tmp_path, monkeypatch):
     ({"k": 0}, ValueError, "k = 0"),
     ({"k": 2.5}, TypeError, "k = 2.5"),
     ({"k": 2, "block": 0}, ValueError, "block = 0"),
+    ({"k": 2**31}, ValueError, "k = 2147483648"),
 ])
 def test_arguments(arguments, kind, message):
     with pytest.raises(kind, match=message):
         knn_graph(np.zeros((3, 2), np.float32), progress=False, **arguments)
+
+
+def test_complex_numbers_are_refused():
+    with pytest.raises(TypeError, match="x is complex128"):
+        knn_graph(np.ones((3, 2)) + 1j, 2, progress=False)
 
 
 @pytest.mark.parametrize("shape", [(5,), (2, 3, 4), (3, 0)])

@@ -125,14 +125,20 @@ def test_own_file_searches_itself(data, capsys):
         (["--data", "none.npy"], "none.npy"),
         (["--data", "bad.npy"], "bad.npy"),
         (["--data", "own.npy", "--queries", "wide.npy"], "dimension 6"),
+        (["--data", "flat.npy"], "d = 0"),
+        (["--data", "own.npy", "--out", "own.npy"], "own.npy"),
+        (["--data", "own.npy", "--json", "own.npy"], "would replace what is read"),
+        (["--data", "own.npy", "--json", "none/r.json"], "there is no such folder"),
     ],
 )
 def test_bad_files(data, capsys, arguments, words):
     np.save("own.npy", np.eye(5))
     np.save("wide.npy", np.eye(6))
+    np.save("flat.npy", np.zeros((3, 0)))
     (data / "bad.npy").write_text("bad")
     assert quickstart.main(arguments) == 1
     assert words in capsys.readouterr().err
+    assert np.load("own.npy").shape == (5, 5)
 
 
 @pytest.mark.parametrize(

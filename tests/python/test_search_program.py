@@ -48,6 +48,11 @@ def test_blocks_change_nothing(folder, block):
         (["own.npy", "--queries", "wide.npy"], "dimension 6, vectors 7"),
         (["own.npy", "--out", "none/near.npz"], "--out none/near.npz"),
         (["own.npy", "--out", "."], "--out .: is a folder"),
+        (["own.npy", "--out", "./own.npy"], "own.npy: would replace what is read"),
+        (
+            ["own.npy", "--queries", "asked.npy", "--out", "link.npy"],
+            "link.npy: would replace what is read",
+        ),
         (["own.npy", "-k", "3000000000"], "k = 3000000000 is more than"),
         (["flat.npy"], "d = 0"),
     ],
@@ -56,9 +61,11 @@ def test_bad_files(folder, capsys, arguments, words):
     np.save("wide.npy", np.eye(6))
     np.save("flat.npy", np.zeros((3, 0)))
     (folder / "bad.npy").write_text("bad")
+    (folder / "link.npy").symlink_to("asked.npy")
     assert program.main(arguments) == 1
     assert words in capsys.readouterr().err
     assert not (folder / "neighbours.npz").exists()
+    assert np.load("own.npy").shape == (300, 7) and len(np.load("asked.npy")) == 41
 
 
 def test_bad_arguments(folder, capsys):

@@ -96,6 +96,13 @@ def test_bad_files(tmp_path, monkeypatch, arguments, text):
         program.main(arguments)
 
 
+@pytest.mark.cpu
+def test_no_gpu_is_one_line(path, capsys):
+    assert program.main(["--words", path, "--device", "gpu", "teh"]) == 1
+    err = capsys.readouterr().err
+    assert "device = 'gpu'" in err and "Traceback" not in err
+
+
 def test_no_list(monkeypatch):
     monkeypatch.setitem(program.LISTS, "spanish", ("/nowhere/spanish", "wspanish"))
     with pytest.raises(SystemExit, match="apt-get install wspanish"):

@@ -237,19 +237,21 @@ PivotTable buildPivotTable(
     for (const auto& [key, id] : keys) {
         table.order.push_back(id);
     }
-    fillPivotDistances(vectors, table, threads);
+    fillPivotDistances(vectors, table, threads, interrupt);
     return table;
 }
 
 void fillPivotDistances(
         const MetricVectors& vectors,
         PivotTable& table,
-        int threads) {
+        int threads,
+        const Interrupt& interrupt) {
     const RowDistance distance = rowDistanceOf(vectors.metric);
     const int d = vectors.d;
     const idx_t n = table.order.size();
     table.distances.resize(table.pivots.size() * n);
     for (size_t p = 0; p < table.pivots.size(); ++p) {
+        ask(interrupt);
         const float* pivot = vectors.data + table.pivots[p] * d;
         float* out = table.distances.data() + p * n;
         forBlocks(threads, n, [&](idx_t first, idx_t last) {

@@ -29,11 +29,13 @@ PivotTable buildPivotTable(
 void checkListOfClusters(const ListOfClusters& list, idx_t n);
 void checkPivotTable(const PivotTable& table, idx_t n);
 
-/// Distances of a table's vectors to its pivots: what a file leaves out.
+/// Distances of a table's vectors to its pivots: what a file leaves out. After
+/// what `interrupt` throws the table has some of them.
 void fillPivotDistances(
         const MetricVectors& vectors,
         PivotTable& table,
-        int threads = 0);
+        int threads = 0,
+        const Interrupt& interrupt = nullptr);
 
 /// Ids of the vectors without NaN and infinities to `finite`, of the others to
 /// `rest`; both ascending.

@@ -1,6 +1,7 @@
 #include "kernels/metric_space/cpu/Search.h"
 
 #include <algorithm>
+#include <chrono>
 #include <limits>
 #include <utility>
 
@@ -13,8 +14,9 @@ namespace faiss_bits::metric_space {
 
 namespace {
 
-/// Queries between two questions for an interrupt, a thread.
-constexpr idx_t kQueriesAtATime = 16;
+/// Time for which queries are searched between two questions for an interrupt;
+/// while it takes less, twice as many come next.
+constexpr std::chrono::milliseconds kShort{50};
 
 void checkSearch(const CpuSearch& search) {
     checkMetricVectors(search.vectors);
@@ -35,18 +37,22 @@ void forQueries(const CpuSearch& search, const Body& body) {
     const int team =
             search.threads > 0 ? search.threads : omp_get_max_threads();
     std::vector<MetricCounters> counters{size_t(team)};
-    const idx_t step =
-            search.interrupt ? team * kQueriesAtATime : search.numQueries;
-    for (idx_t first = 0; first < search.numQueries; first += step) {
+    idx_t step = search.interrupt ? team : search.numQueries;
+    for (idx_t first = 0, count = 0; first < search.numQueries;
+         first += count) {
+        const auto start = std::chrono::steady_clock::now();
         if (search.interrupt) {
             search.interrupt();
         }
-        const idx_t count = std::min(step, search.numQueries - first);
+        count = std::min(step, search.numQueries - first);
         cpu::parallelFor(team, team, count, [&](idx_t i, int thread) {
             const MetricCounters one = body(first + i);
             counters[thread].distances += one.distances;
             counters[thread].references += one.references;
         });
+        if (std::chrono::steady_clock::now() - start < kShort) {
+            step *= 2;
+        }
     }
     if (search.counters) {
         for (const MetricCounters& one : counters) {
