@@ -147,7 +147,7 @@ inline void rangeSearchOnStream(
         search(*space);
     } else if (!gpu::detail::asOurIvf(*index, search)) {
         throw std::runtime_error(
-                std::string("index is a ") + typeid(*index).name() +
+                "index is a " + typeName(typeid(*index)) +
                 ", which has no range search on the device");
     }
     result.copyLimits(lims);

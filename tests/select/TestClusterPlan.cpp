@@ -32,7 +32,10 @@ TEST(ClusterPlans, FewLongRowsAreShared) {
         EXPECT_EQ(blocks(1, 32769, 1100, type), 8);
         EXPECT_EQ(blocks(1, 65537, 1025, type), 16);
         EXPECT_EQ(blocks(1, 65537, 2048, type), 16);
-        EXPECT_EQ(blocks(1, 65537, 2049, type), 0);
+        EXPECT_EQ(blocks(1, 65537, 2049, type), 16);
+        EXPECT_EQ(blocks(1, 300000, 4096, type), 16);
+        EXPECT_EQ(blocks(2, 300000, 2049, type), 0);
+        EXPECT_EQ(blocks(1, 300000, 4097, type), 0);
         EXPECT_EQ(blocks(8, 100000, 1100, type), 16);
         EXPECT_EQ(blocks(9, 100000, 1100, type), 8);
         EXPECT_EQ(blocks(33, 100000, 1100, type), 4);

@@ -81,7 +81,7 @@ TEST_F(ClusterRows, EveryLengthAndNumberOfRows) {
         }
     }
     EXPECT_GT(clusters, 20);
-    expectSelects(of(1, 1000003), {1, 100, 2048});
+    expectSelects(of(1, 1000003), {1, 100, 2048, 2049, 4096, 4097});
 }
 
 /// Both sides of every policy's k.
@@ -92,6 +92,25 @@ TEST_F(ClusterRows, SmallKOfLongRows) {
         c.values = values;
         ASSERT_TRUE(isCluster(c, 10));
         expectSelects(c, {1, 2, 31, 32, 33, 255, 256, 257, 1024});
+    }
+}
+
+/// One row, more results than other blocks sort.
+TEST_F(ClusterRows, LargeKOfOneRow) {
+    for (DataType type :
+         {DataType::Float32, DataType::Float16, DataType::BFloat16}) {
+        for (Values values : kAllValues) {
+            SelectCase c = of(1, 150001);
+            c.keyType = type;
+            c.values = values;
+            c.largest = type == DataType::BFloat16;
+            c.shift = type == DataType::Float16;
+            ASSERT_TRUE(isCluster(c, 4096));
+            expectSelects(c, {2049, 3000, 4096});
+            if (HasFailure()) {
+                return;
+            }
+        }
     }
 }
 

@@ -20,6 +20,7 @@ using Exact = ExactRow<Tile, kThreads>;
 
 struct ExactCase {
     KeySource source;
+    const uint64_t* entries = nullptr; // of the columns, in place of the keys
     uint32_t wanted = 0;
     uint32_t room = 0;
     uint32_t parts = 1;
@@ -29,10 +30,21 @@ struct ExactCase {
 __global__ void __launch_bounds__(kThreads) exactKernel(const ExactCase c) {
     __shared__ typename Exact::SharedStorage shared;
     __shared__ uint32_t sums[Exact::kBins];
+    const auto limitOf = [&](uint32_t begin, uint32_t end, const auto& team) {
+        return c.entries
+                ? Exact{shared}.limitOfEntries(
+                          c.entries + begin,
+                          end - begin,
+                          c.source.cols,
+                          c.wanted,
+                          c.room,
+                          team)
+                : Exact{shared}.limit(
+                          c.source, 0, begin, end, c.wanted, c.room, team);
+    };
     uint64_t limit = 0;
     if (c.parts == 0) {
-        limit = Exact{shared}.limit(
-                c.source, 0, 0, c.source.cols, c.wanted, c.room, RowAlone());
+        limit = limitOf(0, c.source.cols, RowAlone());
     } else {
         const RowOfCluster<kThreads> team(sums, c.parts);
         const uint32_t tile = kThreads * Tile::kItems;
@@ -40,8 +52,7 @@ __global__ void __launch_bounds__(kThreads) exactKernel(const ExactCase c) {
                 ((c.source.cols - 1) / tile / team.blocks + 1) * tile;
         const uint32_t begin = min(team.rank * part, c.source.cols);
         const uint32_t end = min(begin + part, c.source.cols);
-        limit = Exact{shared}.limit(
-                c.source, 0, begin, end, c.wanted, c.room, team);
+        limit = limitOf(begin, end, team);
         // Nobody leaves while others read its sums.
         team.inStep();
     }
@@ -88,14 +99,17 @@ class ExactRows : public GpuTest {
         for (uint32_t c = 0; c < cols; ++c) {
             entries.push_back(entryOf(keys[c], c));
         }
+        const DeviceBuffer<uint64_t> deviceEntries(entries);
         std::sort(entries.begin(), entries.end());
         for (const uint32_t wanted : {1u, cols / 2 + 1, cols}) {
             for (const uint32_t more : {0u, wanted / 10, cols}) {
-                for (const uint32_t vectorLoads : {0u, 1u}) {
+                // Key by key, four at a time, entries.
+                for (const int way : {0, 1, 2}) {
                     ExactCase c;
                     c.source.keys = device.data();
                     c.source.cols = cols;
-                    c.source.vectorLoads = vectorLoads;
+                    c.source.vectorLoads = way == 1;
+                    c.entries = way == 2 ? deviceEntries.data() : nullptr;
                     c.wanted = wanted;
                     c.room = wanted + more;
                     c.parts = parts;

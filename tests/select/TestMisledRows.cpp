@@ -276,6 +276,14 @@ TEST_F(MisledRows, ReadAgainByAllBlocks) {
     expectAllLies(1, 1000000, {100, 3000, 70000});
 }
 
+/// With a second sample as large as the first, drawn in a launch of its own.
+TEST_F(MisledRows, ReadAgainAfterALaunchThatDraws) {
+    const auto shape =
+            problemOf(4, idx_t(1) << 25, 50, DataType::Float32, false);
+    ASSERT_EQ(planThreshold(shape).secondDraw, SecondDraw::Alone);
+    expectSelects(shape, Lie::SampleIsBest);
+}
+
 /// And what both turns misled by clusters of blocks, of any size.
 TEST_F(MisledRows, ReadAgainByClusters) {
     if (!sharesRows()) {
@@ -339,7 +347,8 @@ TEST_F(MisledRows, SharedByACluster) {
     const auto shape = problemOf(3, 100003, 1500, DataType::Float32, false);
     ASSERT_TRUE(planThreshold(shape).isCluster);
     expectAllLies(3, 100003, {1025, 2048}, asItIs);
-    expectAllLies(1, 800000, {2, 10, 32, 33, 100, 256, 2048}, asItIs);
+    expectAllLies(
+            1, 800000, {2, 10, 32, 33, 100, 256, 2048, 2049, 4096}, asItIs);
     expectAllLies(20, 40000, {1200}, asItIs);
 }
 

@@ -102,7 +102,7 @@ void forEachShape(Visit visit) {
 TEST(ThresholdPlans, NameAPolicyOfTheList) {
     forEachShape([](const SelectProblem& p) {
         const ThresholdPlan plan = planThreshold(p);
-        if (!plan.fused && p.k > kMaxSelectK) {
+        if (!plan.fused && !plan.isCluster && p.k > kMaxSelectK) {
             EXPECT_EQ(plan.policy.room, 0);
             EXPECT_NE(
                     plan.toString().find("sorted in memory"),
@@ -298,6 +298,33 @@ SelectProblem onH200(idx_t rows, idx_t cols, int k, DataType type) {
     p.keyType = type;
     p.device = traitsOf(kDevices[0]);
     return p;
+}
+
+/// A second sample as large as the first takes no longer lists.
+TEST(ThresholdPlans, FewRowsHaveASecondSampleAsLargeAsTheFirst) {
+    const auto drawn = [](idx_t rows, idx_t cols, int k, DataType type) {
+        const ThresholdPlan plan = planThreshold(onH200(rows, cols, k, type));
+        EXPECT_GT(plan.againPlaces, 0);
+        if (plan.secondDraw != SecondDraw::ByEachBlock) {
+            EXPECT_EQ(plan.againPlaces, plan.samplePlaces);
+            EXPECT_EQ(plan.againRanks[0].rank, plan.sampleRanks[0].rank);
+            EXPECT_GT(plan.sampleParts, 1u);
+        }
+        return plan.secondDraw;
+    };
+    const DataType wide = DataType::Float32;
+    const DataType narrow = DataType::Float16;
+    EXPECT_EQ(drawn(1, 7682657, 5, wide), SecondDraw::WithFirst);
+    EXPECT_EQ(drawn(1, 1 << 27, 2048, narrow), SecondDraw::WithFirst);
+    EXPECT_EQ(drawn(2, 1 << 24, 50, wide), SecondDraw::WithFirst);
+    // 96 blocks draw the first one of three rows.
+    EXPECT_EQ(drawn(3, 1 << 25, 50, wide), SecondDraw::ByEachBlock);
+    EXPECT_EQ(drawn(4, 1 << 25, 50, wide), SecondDraw::Alone);
+    EXPECT_EQ(drawn(4, (1 << 25) - 1, 50, wide), SecondDraw::ByEachBlock);
+    EXPECT_EQ(drawn(4, 1 << 26, 50, narrow), SecondDraw::Alone);
+    EXPECT_EQ(drawn(4, 1 << 25, 50, narrow), SecondDraw::ByEachBlock);
+    // One block draws it.
+    EXPECT_EQ(drawn(1, 5640430, 249526, narrow), SecondDraw::ByEachBlock);
 }
 
 /// Rows of large k that are too many for longer lists have another turn too,

@@ -1,6 +1,7 @@
 /// Few rows in one launch: the blocks of a cluster share a row. Each draws a
 /// part of the sample, all find the limit from all parts, each reads its
-/// segment, and the first one finishes what they found.
+/// segment, and the first one finishes what they found; where that is too much
+/// for it, all keep the best of it first.
 ///
 /// Bound by: latencies, those of a launch and of four barriers of the cluster;
 /// for long rows by what so few multiprocessors can read.
@@ -8,6 +9,7 @@
 
 #include <cooperative_groups.h>
 
+#include "kernels/select/threshold/ExactRow.cuh"
 #include "kernels/select/threshold/WholeRows.cuh"
 
 namespace faiss_bits {
@@ -25,7 +27,7 @@ struct ClusterRowsBody : WholeRowsBody<T, Tile, Threads, Room, true> {
     /// Groups of the sample that one of two blocks leaves.
     static constexpr int kMostGroups = kSampledGroups / 2;
     static constexpr int kRuns = Threads / Sample::kRunThreads;
-    static_assert(kRuns * kSampleRun <= int(kClusterRoom));
+    static_assert(kRuns * kSampleRun <= int(clusterRoom(Room)));
 
     uint64_t* groups; // [kMostGroups] in shared memory
 
@@ -48,31 +50,27 @@ struct ClusterRowsBody : WholeRowsBody<T, Tile, Threads, Room, true> {
                 Base::begin(limit);
             }
             cluster.sync();
-            const uint32_t lane = threadIdx.x % kWarpSize;
-            const uint32_t count = lane < blocks
-                    ? *cluster.map_shared_rank(&shared.buffered, lane)
-                    : 0;
-            total = __reduce_add_sync(kFullWarp, count);
-            before = __reduce_add_sync(kFullWarp, lane < rank ? count : 0);
+            countAll(rank, blocks, before, total);
             if (total >= Base::wanted()) {
                 break;
             }
             // All have read the counts.
             cluster.sync();
         }
-        // To the first block, or if they are too many for it to memory.
-        const bool fits = total <= params.capacity;
-        uint64_t* all = fits ? cluster.map_shared_rank(survivors, 0)
-                             : params.survivors +
-                        size_t(blockIdx.x / blocks) * blocks * params.capacity;
-        if (rank > 0 || !fits) {
+        if (total > params.capacity) {
+            limit = keepBest(shared, slots, survivors, params, Base::wanted());
+            cluster.sync();
+            countAll(rank, blocks, before, total);
+        }
+        if (rank > 0) {
+            uint64_t* all = cluster.map_shared_rank(survivors, 0) + before;
             for (uint32_t i = threadIdx.x; i < shared.buffered; i += Threads) {
-                all[before + i] = survivors[i];
+                all[i] = survivors[i];
             }
         }
         cluster.sync();
         if (rank == 0) {
-            finish(row, fits ? survivors : all, total, limit);
+            finish(row, total, limit);
         }
 #else
         // Of a device without clusters. One with them may run it, if the code
@@ -81,7 +79,7 @@ struct ClusterRowsBody : WholeRowsBody<T, Tile, Threads, Room, true> {
             const uint32_t row =
                     params.firstRow + blockIdx.x / params.sampleParts;
             scan(row, 0, params.cols, kNoEntry);
-            finish(row, survivors, shared.buffered, kNoEntry);
+            finish(row, shared.buffered, kNoEntry);
         }
 #endif
     }
@@ -100,19 +98,70 @@ struct ClusterRowsBody : WholeRowsBody<T, Tile, Threads, Room, true> {
 
     __device__ __forceinline__ void finish(
             uint32_t row,
-            const uint64_t* entries,
             uint32_t count,
             uint64_t limit) {
         typename Base::Finish{shared.finish}.run(
                 params,
                 row,
-                entries,
+                survivors,
                 count,
                 limit,
                 reinterpret_cast<uint64_t*>(slots));
     }
 
 #if __CUDA_ARCH__ >= 900
+    using Exact = ExactRow<Tile, Threads>;
+
+    /// Survivors of all blocks, and of those before this one.
+    __device__ __forceinline__ void countAll(
+            uint32_t rank,
+            uint32_t blocks,
+            uint32_t& before,
+            uint32_t& total) const {
+        const auto cluster = cooperative_groups::this_cluster();
+        const uint32_t lane = threadIdx.x % kWarpSize;
+        const uint32_t count = lane < blocks
+                ? *cluster.map_shared_rank(&shared.buffered, lane)
+                : 0;
+        total = __reduce_add_sync(kFullWarp, count);
+        before = __reduce_add_sync(kFullWarp, lane < rank ? count : 0);
+    }
+
+    /// What the stream has no more need of.
+    struct ExactStorage {
+        typename Exact::SharedStorage exact;
+        uint32_t sums[Exact::kBins];
+    };
+    static_assert(sizeof(ExactStorage) <= 2 * Base::Stream::kStageBytes);
+
+    /// Of what all blocks have kept, `wanted` of the best and no more than one
+    /// block has room for. Returns an entry that they are not above. Out of
+    /// line and static, so that it costs the others no registers.
+    __device__ static __noinline__ uint64_t keepBest(
+            typename Base::SharedStorage& shared,
+            KeyPack<T>* slots,
+            uint64_t* survivors,
+            const ThresholdParams& params,
+            uint32_t wanted) {
+        auto& storage = *reinterpret_cast<ExactStorage*>(slots);
+        const uint32_t count = shared.buffered;
+        const uint64_t limit = Exact{storage.exact}.limitOfEntries(
+                survivors,
+                count,
+                params.cols,
+                wanted,
+                params.capacity,
+                RowOfCluster<Threads>(storage.sums, params.sampleParts));
+        // All blocks have read the count.
+        if (threadIdx.x == 0) {
+            shared.buffered = 0;
+        }
+        __syncthreads();
+        keepEntries<Threads>(
+                survivors, count, limit, survivors, &shared.buffered);
+        return limit;
+    }
+
     /// Begins the way of the segment's first tiles, which are read when the
     /// sample has been.
     __device__ __forceinline__ void prefetch(uint32_t row, uint32_t rank)

@@ -1,6 +1,6 @@
 /// A limit that cannot mislead: digit by digit of the entries, as Radix Select
-/// finds it (Hanak 2023, 3.7.2), each digit by one reading of the row. The
-/// blocks of a cluster may share it.
+/// finds it (Hanak 2023, 3.7.2), each digit by one reading of the row, or of
+/// what is left of it. The blocks of a cluster may share it.
 #pragma once
 
 #include <cooperative_groups.h>
@@ -105,14 +105,56 @@ struct ExactRow {
           uint32_t wanted,
           uint32_t room,
           const Team& team) {
+        const auto forEach = [&](auto take) {
+            Tile tile(params, row);
+            constexpr uint32_t kTile = Threads * Tile::kItems;
+            for (uint32_t at = begin; at < end; at += kTile) {
+                tile.load(at, end);
+#pragma unroll
+                for (int i = 0; i < Tile::kItems; ++i) {
+                    take(orderedKey(tile.clamp(tile.values[i])),
+                         tile.column(i),
+                         (tile.valid >> i & 1) != 0);
+                }
+            }
+        };
+        return limitOf(params.cols, wanted, room, team, forEach);
+    }
+
+    /// The same of entries, of which this block has `count`.
+    template <class Team>
+    __device__ __forceinline__ uint64_t limitOfEntries(
+            const uint64_t* entries,
+            uint32_t count,
+            uint32_t cols,
+            uint32_t wanted,
+            uint32_t room,
+            const Team& team) {
+        const auto forEach = [&](auto take) {
+            for (uint32_t i = threadIdx.x; i < count; i += Threads) {
+                take(entryKey(entries[i]), entryColumn(entries[i]), true);
+            }
+        };
+        return limitOf(cols, wanted, room, team, forEach);
+    }
+
+   private:
+    /// forEach(take) calls take(key, column, isThere).
+    template <class Team, class ForEach>
+    __device__ __forceinline__ uint64_t
+    limitOf(uint32_t cols,
+            uint32_t wanted,
+            uint32_t room,
+            const Team& team,
+            const ForEach& forEach) {
         // Entries without the bits that no column has.
-        const int columnBits = 32 - __clz((params.cols - 1) | 1);
+        const int columnBits = 32 - __clz((cols - 1) | 1);
         uint64_t first = 0; // of those that are still in question
         uint32_t below = 0; // entries before it
         int shift = 32 + columnBits;
         while (true) {
             shift = max(shift - kDigit, 0);
-            count(params, row, begin, end, columnBits, first, shift);
+            count(columnBits, first, shift, forEach);
             team.sumBins(shared.bins, kBins);
             find(wanted - below);
             first |= uint64_t(shared.bin) << shift;
@@ -133,15 +175,12 @@ struct ExactRow {
                                    : makeEntry(key, column);
     }
 
-   private:
+    template <class ForEach>
     __device__ __forceinline__ void count(
-            const KeySource& params,
-            uint32_t row,
-            uint32_t begin,
-            uint32_t end,
             int columnBits,
             uint64_t first,
-            int shift) {
+            int shift,
+            const ForEach& forEach) {
         for (int b = threadIdx.x; b < kBins; b += Threads) {
             shared.bins[b] = 0;
         }
@@ -150,39 +189,22 @@ struct ExactRow {
         if (keyShift >= 0) {
             // The digit is one of the key: half of the instructions.
             const uint32_t firstKey = uint32_t(first >> columnBits);
-            countDigits(params, row, begin, end, [&](uint32_t key, uint32_t) {
-                return (key ^ firstKey) >> keyShift;
+            forEach([&](uint32_t key, uint32_t, bool isThere) {
+                countDigit((key ^ firstKey) >> keyShift, isThere);
             });
             return;
         }
-        countDigits(
-                params, row, begin, end, [&](uint32_t key, uint32_t column) {
-                    const uint64_t entry = uint64_t(key) << columnBits | column;
-                    return (entry ^ first) >> shift;
-                });
+        forEach([&](uint32_t key, uint32_t column, bool isThere) {
+            const uint64_t entry = uint64_t(key) << columnBits | column;
+            countDigit((entry ^ first) >> shift, isThere);
+        });
     }
 
-    /// `digitOf` a key and its column: kBins and more, where it is not in
-    /// question.
-    template <class DigitOf>
-    __device__ __forceinline__ void countDigits(
-            const KeySource& params,
-            uint32_t row,
-            uint32_t begin,
-            uint32_t end,
-            DigitOf digitOf) {
-        Tile tile(params, row);
-        constexpr uint32_t kTile = Threads * Tile::kItems;
-        for (uint32_t at = begin; at < end; at += kTile) {
-            tile.load(at, end);
-#pragma unroll
-            for (int i = 0; i < Tile::kItems; ++i) {
-                const auto digit = digitOf(
-                        orderedKey(tile.clamp(tile.values[i])), tile.column(i));
-                if (digit < kBins && (tile.valid >> i & 1) != 0) {
-                    atomicAdd(&shared.bins[digit], 1u);
-                }
-            }
+    /// kBins and more: the entry is not in question.
+    template <class Digit>
+    __device__ __forceinline__ void countDigit(Digit digit, bool isThere) {
+        if (digit < kBins && isThere) {
+            atomicAdd(&shared.bins[digit], 1u);
         }
     }
 

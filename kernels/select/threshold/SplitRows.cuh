@@ -16,7 +16,8 @@ namespace faiss_bits {
 
 /// Clears the counts of a row, and writes limits[row] or, where several blocks
 /// draw the sample of a row, the least of its groups. params.sampleParts blocks
-/// a row.
+/// a row, and behind them as many for the second sample where it is drawn, too;
+/// or for that alone, of rows that the first one misled.
 template <class Tile, int Threads>
 struct SampleLimitBody {
     using Sample = RowSample<Tile, Threads>;
@@ -31,9 +32,19 @@ struct SampleLimitBody {
     const ThresholdParams& params;
 
     __device__ void run(uint32_t block) {
+        const bool drawsBoth = params.sampledAgain != nullptr;
+        const bool isAgain =
+                params.isAgain || (drawsBoth && block >= gridDim.x / 2);
+        block -= drawsBoth && isAgain ? gridDim.x / 2 : 0;
         const uint32_t row = block / params.sampleParts;
         const uint32_t part = block % params.sampleParts;
-        if (part == 0 && threadIdx.x == 0) {
+        if (params.isAgain) {
+            waitForPrevious();
+            if (misledBy(params, params.counts[row]) == Misled::No) {
+                return;
+            }
+        }
+        if (!isAgain && part == 0 && threadIdx.x == 0) {
             params.counts[row] = 0;
             if (params.countsAgain) {
                 params.countsAgain[row] = 0;
@@ -51,7 +62,7 @@ struct SampleLimitBody {
                 params.firstRow + row,
                 part,
                 params.sampleParts,
-                false,
+                isAgain,
                 least);
         // The scan's first reads must not delay those of the sample.
         allowNext();
@@ -61,8 +72,9 @@ struct SampleLimitBody {
                     shared.drawn,
                     params.sampleParts,
                     least,
-                    params.sampled + size_t(row) * kSampledGroups +
-                            part * groups);
+                    (drawsBoth && isAgain ? params.sampledAgain
+                                          : params.sampled) +
+                            size_t(row) * kSampledGroups + part * groups);
             return;
         }
         const uint64_t limit = Sample{shared.sample}.limit(least, params);
@@ -267,9 +279,8 @@ struct SplitRowsBody {
                 {count,
                  survivors,
                  params.capacity,
-                 params.stage > 0
-                         ? nullptr
-                         : shared.held[threadIdx.x / kWarpSize]}};
+                 params.stage > 0 ? nullptr
+                                  : shared.held[threadIdx.x / kWarpSize]}};
         if constexpr (kStreams) {
             typename Stream::Tile tile(params, rowOfKeys);
             for (uint32_t t = 0; t < stream.numTiles && !kept.overflow.isFull;
@@ -293,32 +304,51 @@ struct SplitRowsBody {
 
    private:
     /// Where several blocks drew the sample, every block finds the limit: that
-    /// takes less time than to have one find it and the others wait. The second
-    /// sample every block draws.
+    /// takes less time than to have one find it and the others wait.
     __device__ __forceinline__ uint64_t
     limitOf(uint32_t row, uint32_t split, Misled misled) {
         if (params.sampleParts == 1 && !params.isAgain) {
             return params.limits[row];
         }
-        uint64_t least[kSampleItems];
         uint64_t limit;
         if (params.isAgain) {
-            Sample::draw(params, params.firstRow + row, 0, 1, true, least);
-            limit = Sample{shared.sample}.limit(
-                    least, params, moreSteps(misled));
+            limit = limitAgain(shared.sample, params, row, moreSteps(misled));
         } else {
-            const uint64_t* sampled =
-                    params.sampled + size_t(row) * kSampledGroups;
-#pragma unroll
-            for (int i = 0; i < kSampleItems; ++i) {
-                least[i] = __ldcg(sampled + i * kSplitThreads + threadIdx.x);
-            }
+            uint64_t least[kSampleItems];
+            takeSampled(params, row, least);
             limit = Sample{shared.sample}.limitOfParts(least, params);
         }
         if (split == 0 && threadIdx.x == 0) {
             params.limits[row] = limit;
         }
         return limit;
+    }
+
+    /// A second sample that is not there every block draws. Out of line and
+    /// static, so that it costs the others no registers.
+    __device__ static __noinline__ uint64_t limitAgain(
+            typename Sample::SharedStorage& storage,
+            const ThresholdParams& params,
+            uint32_t row,
+            int more) {
+        uint64_t least[kSampleItems];
+        if (params.sampled) {
+            takeSampled(params, row, least);
+            return Sample{storage}.limitOfParts(least, params, more);
+        }
+        Sample::draw(params, params.firstRow + row, 0, 1, true, least);
+        return Sample{storage}.limit(least, params, more);
+    }
+
+    __device__ __forceinline__ static void takeSampled(
+            const ThresholdParams& params,
+            uint32_t row,
+            uint64_t (&least)[kSampleItems]) {
+        const uint64_t* sampled = params.sampled + size_t(row) * kSampledGroups;
+#pragma unroll
+        for (int i = 0; i < kSampleItems; ++i) {
+            least[i] = __ldcg(sampled + i * kSplitThreads + threadIdx.x);
+        }
     }
 
     __device__ __forceinline__ void addStaged(

@@ -68,13 +68,15 @@ void launchSampleLimit(
         unsigned blocks,
         cudaStream_t stream) {
     using Tile = typename Keys::Tile;
-    if (params.sampleParts > 1) {
-        sampleLimitKernel<Tile, kPartThreads>
-                <<<blocks, kPartThreads, 0, stream>>>(params);
-    } else {
-        sampleLimitKernel<Tile, kSplitThreads>
-                <<<blocks, kSplitThreads, 0, stream>>>(params);
+    const bool byParts = params.sampleParts > 1;
+    const auto kernel = byParts ? sampleLimitKernel<Tile, kPartThreads>
+                                : sampleLimitKernel<Tile, kSplitThreads>;
+    const unsigned threads = byParts ? kPartThreads : kSplitThreads;
+    if (params.isAgain) {
+        launchAfterPrevious(kernel, blocks, threads, 0, stream, params);
+        return;
     }
+    kernel<<<blocks, threads, 0, stream>>>(params);
     BITS_CUDA_CHECK(cudaGetLastError());
 }
 

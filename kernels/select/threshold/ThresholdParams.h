@@ -40,9 +40,11 @@ constexpr int kPartThreads = 1024;
 constexpr int kSampledGroups = 1024;
 constexpr int kMaxSampleParts = kSampledGroups / kSampleRun;
 
-/// Survivors that each block of a cluster has room for: more than k, which is
-/// 2048 at most, and kLeastFusedRoom.
-constexpr uint32_t kClusterRoom = 4096;
+/// Survivors that each block of a cluster has room for, where `sorted` are
+/// sorted at the end: more than those and kLeastFusedRoom.
+constexpr uint32_t clusterRoom(int sorted) {
+    return sorted <= 2048 ? 4096 : 2 * sorted;
+}
 /// Most blocks of a cluster on most devices that have clusters; on every one
 /// kPortableCluster.
 constexpr int kMostCluster = 16;
@@ -73,16 +75,18 @@ struct ThresholdParams : SelectParams, ListParams {
     // Tiles of a block on their way to shared memory: 2 or 3.
     int stages = 2;
 
-    // The second turn of split rows, for those that their sample misled: every
-    // block draws another one, and survivors are counted in countsAgain, which
-    // is nullptr where there is no such turn.
+    // The second turn of split rows, for those that their sample misled, has
+    // another one, which every block draws if `sampled` is nullptr then.
+    // Survivors are counted in countsAgain, which is nullptr where there is no
+    // such turn.
     bool isAgain = false;
     uint32_t* countsAgain = nullptr; // [rows]
 
     // Blocks that draw the sample of one row, or share it as a cluster: a power
     // of two.
     uint32_t sampleParts = 1;
-    uint64_t* sampled = nullptr; // [rows, kSampledGroups] for several
+    uint64_t* sampled = nullptr;      // [rows, kSampledGroups] for several
+    uint64_t* sampledAgain = nullptr; // of the second, if drawn in one launch
 
     // Survivors that a block gathers first, <= kMaxStage; 0: each warp some.
     int stage = 0;

@@ -31,6 +31,10 @@ constexpr idx_t kLeastAgainCols = idx_t(1) << 17;
 /// launches that one more tells little.
 constexpr idx_t kLeastSortedAgainCols = idx_t(1) << 15;
 
+/// Bytes of a problem whose second sample has a launch of its own, which takes
+/// up to 3 us where it is not needed (measured, H200).
+constexpr idx_t kLeastDrawnAlone = idx_t(1) << 29;
+
 /// Columns that a block reads at a time of a row which both turns misled.
 constexpr idx_t kLastTile = idx_t(1) << 14;
 
@@ -43,6 +47,8 @@ constexpr int kLeastClusterBlocks = 4;
 constexpr idx_t kLeastClusterCols = 8 * kTile + 1;
 constexpr idx_t kMostClusterCols = idx_t(1) << 16;
 constexpr idx_t kMostFullClusterBytes = idx_t(1) << 20;
+/// And with k > kMaxSelectK so many rows (measured, H200).
+constexpr idx_t kMostLargeClusterRows = 1;
 
 idx_t divUp(idx_t a, idx_t b) {
     return (a + b - 1) / b;
@@ -62,8 +68,11 @@ int clusterBlocks(const SelectProblem& p) {
 /// launches of the split plan take (measured, H100).
 bool planClusterRows(const SelectProblem& p, ThresholdPlan& plan) {
     const int blocks = clusterBlocks(p);
-    if (p.k > kMaxSelectK || p.hasColBias() || blocks < kLeastClusterBlocks ||
-        p.device.computeCapability < 90 || p.cols < kLeastClusterCols) {
+    plan.policy = policyFor(kClusterRowsPolicies, kSplitThreads, p.k);
+    if (plan.policy.room == 0 || p.hasColBias() ||
+        (p.k > kMaxSelectK && p.rows > kMostLargeClusterRows) ||
+        blocks < kLeastClusterBlocks || p.device.computeCapability < 90 ||
+        p.cols < kLeastClusterCols) {
         return false;
     }
     // Few blocks read no faster than they can; where nearly all multiprocessors
@@ -74,25 +83,25 @@ bool planClusterRows(const SelectProblem& p, ThresholdPlan& plan) {
     if (p.cols * size > blocks * most) {
         return false;
     }
-    plan.policy = policyFor(kClusterRowsPolicies, kSplitThreads, p.k);
+    const uint32_t room = clusterRoom(plan.policy.room);
     const SampleChoice sample = bestSample(
             p,
             plan.policy.threads,
             blocks,
             false,
             kSurvivorBytes + kLateSurvivorBytes / p.rows,
-            kClusterRoom);
+            room);
     if (sample.places == 0) {
         return false;
     }
     plan.stages = 3;
     // And the groups of the sample, and what the sort wants beyond the tiles.
-    if (kClusterRoom + 4096 > fusedCapacity(p, plan, 1)) {
+    if (room + 4096 > fusedCapacity(p, plan, 1)) {
         return false;
     }
     setSample(plan, sample, p, true);
     plan.isCluster = true;
-    plan.capacity = kClusterRoom;
+    plan.capacity = room;
     plan.batchRows = p.rows;
     plan.segment = uint32_t(divUp(divUp(p.cols, blocks), kTile) * kTile);
     return true;
@@ -105,6 +114,23 @@ idx_t segmentOf(const SelectProblem& p, idx_t rows) {
     const idx_t wanted = divUp(2 * slots, rows);
     return std::clamp<idx_t>(
             divUp(divUp(p.cols, wanted), kTile) * kTile, kTile, 32 * kTile);
+}
+
+/// A second sample as large as the first, which takes no longer lists: by
+/// multiprocessors that have nothing else to do, or where the read takes far
+/// longer than another launch.
+SecondDraw secondDrawOf(
+        const SelectProblem& p,
+        const SampleChoice& first,
+        bool mayGrow) {
+    if (first.parts == 1 || !mayGrow) {
+        return SecondDraw::ByEachBlock;
+    }
+    return 2 * p.rows * first.parts <= p.device.multiprocessors
+            ? SecondDraw::WithFirst
+            : p.rows * p.cols * idx_t(sizeOf(p.keyType)) >= kLeastDrawnAlone
+            ? SecondDraw::Alone
+            : SecondDraw::ByEachBlock;
 }
 
 /// The samples of both turns, and lists with room for either. Rows whose
@@ -124,6 +150,13 @@ void setSplitSamples(
             p.k > kMaxSelectK ? kLeastSortedAgainCols : kLeastAgainCols;
     const bool isLong = p.rows * p.cols >= kLeastAgain || p.cols >= least;
     if (!isLong) {
+        plan.capacity = uint32_t(capacity);
+        return;
+    }
+    plan.secondDraw = secondDrawOf(p, first, mayGrow);
+    if (plan.secondDraw != SecondDraw::ByEachBlock) {
+        plan.againPlaces = plan.samplePlaces;
+        plan.againRanks = plan.sampleRanks;
         plan.capacity = uint32_t(capacity);
         return;
     }

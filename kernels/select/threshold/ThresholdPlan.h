@@ -9,6 +9,13 @@
 
 namespace faiss_bits {
 
+/// Who draws the second sample of a split row that the first one misled.
+enum class SecondDraw {
+    ByEachBlock, ///< that reads the row
+    WithFirst,   ///< as many blocks as draw the first one, in its launch
+    Alone        ///< the same in a launch of their own
+};
+
 /// How SampleThreshold goes about a problem. Host only, no CUDA call.
 struct ThresholdPlan {
     bool fused = false;     ///< one block a row does everything
@@ -35,6 +42,7 @@ struct ThresholdPlan {
     // Of split rows that the sample misled, which all blocks read again.
     int againPlaces = 0; ///< of the second sample, a thread; 0: no other turn
     std::array<SampleRank, kSampleRanks> againRanks;
+    SecondDraw secondDraw = SecondDraw::ByEachBlock;
     uint32_t lastBlocks = 1; ///< that share a row which both misled, k > 2048
 
     /// Of a block that draws the first sample.

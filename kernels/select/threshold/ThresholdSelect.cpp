@@ -113,21 +113,16 @@ struct Slices {
     uint32_t* settled = nullptr;
     uint64_t* survivors = nullptr;
     uint64_t* sampled = nullptr;
+    uint64_t* sampledAgain = nullptr;
     Workspace sort;
 };
 
 Slices takeSlices(const ThresholdPlan& plan, WorkspaceSlices& slices) {
     Slices taken;
-    if (plan.fused || plan.isComb || plan.isHeld) {
+    if (plan.fused || plan.isComb || plan.isHeld || plan.isCluster) {
         return taken;
     }
     const size_t rows = plan.batchRows;
-    if (plan.isCluster) {
-        // For what the first block of a row has no room for.
-        taken.survivors =
-                slices.take<uint64_t>(rows * plan.sampleParts * plan.capacity);
-        return taken;
-    }
     taken.limits = slices.take<uint64_t>(rows);
     taken.counts = slices.take<uint32_t>(rows);
     if (plan.againPlaces > 0) {
@@ -136,6 +131,9 @@ Slices takeSlices(const ThresholdPlan& plan, WorkspaceSlices& slices) {
     taken.survivors = slices.take<uint64_t>(rows * plan.capacity);
     if (plan.sampleParts > 1) {
         taken.sampled = slices.take<uint64_t>(rows * kSampledGroups);
+    }
+    if (plan.secondDraw != SecondDraw::ByEachBlock) {
+        taken.sampledAgain = slices.take<uint64_t>(rows * kSampledGroups);
     }
     if (plan.policy.room == 0) {
         taken.settled = slices.take<uint32_t>(rows);
@@ -163,6 +161,7 @@ void runAlone(
 void gatherSurvivors(
         const SelectProblem& p,
         const ThresholdPlan& plan,
+        const Slices& taken,
         const ThresholdParams& params,
         idx_t rows,
         cudaStream_t stream) {
@@ -170,14 +169,22 @@ void gatherSurvivors(
             p, []<class Keys>() -> Launch { return launchSampleLimit<Keys>; });
     const Launch scan = forKeys(
             p, []<class Keys>() -> Launch { return launchSplitRows<Keys>; });
-    sample(params, unsigned(rows * plan.sampleParts), stream);
+    const bool drawsBoth = plan.secondDraw == SecondDraw::WithFirst;
+    const unsigned samples = unsigned(rows * plan.sampleParts);
+    ThresholdParams first = params;
+    first.sampledAgain = drawsBoth ? taken.sampledAgain : nullptr;
+    sample(first, drawsBoth ? 2 * samples : samples, stream);
     scan(params, unsigned(rows * plan.splits), stream);
     if (plan.againPlaces > 0) {
         ThresholdParams again = params;
         again.isAgain = true;
         again.samplePlaces = plan.againPlaces;
-        again.sampleParts = 1;
+        again.sampled = taken.sampledAgain;
+        again.sampleParts = again.sampled ? plan.sampleParts : 1;
         std::ranges::copy(plan.againRanks, again.sampleRanks);
+        if (plan.secondDraw == SecondDraw::Alone) {
+            sample(again, samples, stream);
+        }
         scan(again, unsigned(rows * plan.splits), stream);
     }
 }
@@ -212,7 +219,7 @@ void runSplit(
     for (idx_t row = 0; row < p.rows; row += plan.batchRows) {
         const idx_t rows = std::min(plan.batchRows, p.rows - row);
         params.firstRow = uint32_t(row);
-        gatherSurvivors(p, plan, params, rows, stream);
+        gatherSurvivors(p, plan, taken, params, rows, stream);
         if (plan.policy.room > 0) {
             finishLaunch(p, plan)(params, unsigned(rows), stream);
             continue;
