@@ -205,7 +205,7 @@ TEST(SearchCost, OtherData) {
                 data == "fashion_mnist") &&
                 row.number("repeated") < 0.01 && hasItsWay(row);
     };
-    expectFit(fitOf(kSweep, isUsual), 52, 0.8, 3);
+    expectFit(fitOf(kSweep, isUsual), 49, 0.8, 3);
     EXPECT_GE(fitOf(kSweep, hasItsWay).shareWithin(1.5), 0.69);
 }
 

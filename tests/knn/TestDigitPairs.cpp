@@ -216,6 +216,43 @@ TEST_F(DigitPairsKnn, SumsNearZero) {
     }
 }
 
+/// Inner products beside numbers that lie between two of float32, as near as
+/// the bound reaches and nearer: also below powers of two, where these are half
+/// as far apart.
+TEST_F(DigitPairsKnn, BesideTheMiddleOfTwoFloats) {
+    constexpr int d = 100;
+    std::mt19937 random(3);
+    std::normal_distribution<float> normal;
+    const auto oneBits = [&](int bits) {
+        return 1.0f + std::ldexp(float(random() % (1 << bits)), -bits);
+    };
+    for (bool hasRest : {false, true}) {
+        std::vector<float> vectors(600 * d);
+        std::vector<float> queries(70 * d);
+        for (int i = 0; i < 600; ++i) {
+            float* x = vectors.data() + i * d;
+            // 1 less half of a step below, or a number and half of a step.
+            const bool isBelow = i % 3 == 0;
+            x[0] = isBelow ? 1.0f : oneBits(23);
+            x[1] = isBelow ? -0x1p-25f : 0x1p-24f;
+            x[2] = std::ldexp(i % 2 ? 1.0f : -1.0f, -25 - i / 2 % 30);
+            // Queries have none of these: they make the bound, but no product.
+            for (int j = 3; j < d && hasRest; ++j) {
+                x[j] = 0.1f * normal(random);
+            }
+        }
+        for (int i = 0; i < 70; ++i) {
+            const float sign = i % 2 ? -1.0f : 1.0f;
+            for (int j = 0; j < 3; ++j) {
+                queries[i * d + j] = std::ldexp(sign, i % 5 - 2);
+            }
+        }
+        for (Metric metric : kMetrics) {
+            expectAsFloat64(of(600, 70, d, 600, metric), vectors, queries);
+        }
+    }
+}
+
 /// Pairs that products leave in doubt: a few of each tile, or so many that
 /// tiles are left.
 TEST_F(DigitPairsKnn, NearCopies) {

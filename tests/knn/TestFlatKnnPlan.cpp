@@ -162,8 +162,14 @@ TEST(FlatKnnPlan, NearlyAllCandidatesAreAll) {
 }
 
 /// With room, on a GPU of fast float64; neither way serves one of slow.
-FlatKnnPlan planOfFastDouble(idx_t n, idx_t q, int d, int k) {
+FlatKnnPlan planOfFastDouble(
+        idx_t n,
+        idx_t q,
+        int d,
+        int k,
+        Metric metric = Metric::L2) {
     PlanCase c;
+    c.metric = metric;
     c.n = n;
     c.q = q;
     c.k = k;
@@ -178,8 +184,12 @@ FlatKnnPlan planOfFastDouble(idx_t n, idx_t q, int d, int k) {
 
 /// Small searches, and one query in few dimensions.
 TEST(FlatKnnPlan, FewPairsNeedNoCandidates) {
-    const auto isDirect = [](idx_t n, idx_t q, int d, int k = 10) {
-        return planOfFastDouble(n, q, d, k).direct.has_value();
+    const auto isDirect = [](idx_t n,
+                             idx_t q,
+                             int d,
+                             int k = 10,
+                             Metric metric = Metric::L2) {
+        return planOfFastDouble(n, q, d, k, metric).direct.has_value();
     };
     // Which of them several blocks a query finish.
     const auto isSpread = [](idx_t n, idx_t q, int k) {
@@ -198,6 +208,34 @@ TEST(FlatKnnPlan, FewPairsNeedNoCandidates) {
     EXPECT_TRUE(isDirect(10000, 16, 128));
     EXPECT_FALSE(isDirect(1000, 100, 128)); // a matrix
     EXPECT_FALSE(isDirect(10000, 1000, 128));
+    // Scans for products of few dimensions take longer than others.
+    EXPECT_TRUE(isDirect(524288, 7, 8, 10, Metric::InnerProduct));
+    EXPECT_FALSE(isDirect(524288, 7, 9, 10, Metric::InnerProduct));
+    EXPECT_FALSE(isDirect(1300000, 3, 8, 10, Metric::InnerProduct));
+    EXPECT_FALSE(isDirect(524288, 7, 8));
+}
+
+/// Of up to 3 queries from 48 dimensions on, of up to 16 from 9, where they are
+/// not given limits; of more from 4.
+TEST(FlatKnnPlan, ImagesHelpFromSomeDimensionsOn) {
+    const auto helps = [](idx_t q, int d, const float* limits = nullptr) {
+        FlatKnnProblem p;
+        p.numQueries = q;
+        p.d = d;
+        p.limits = limits;
+        return searchImageHelps(p);
+    };
+    const float limit = 1;
+    for (idx_t q : {1, 3}) {
+        EXPECT_FALSE(helps(q, 47) || helps(q, 47, &limit)) << q;
+        EXPECT_TRUE(helps(q, 48)) << q;
+    }
+    for (idx_t q : {4, 16}) {
+        EXPECT_FALSE(helps(q, 8) || helps(q, 3, &limit)) << q;
+        EXPECT_TRUE(helps(q, 9) && helps(q, 4, &limit)) << q;
+    }
+    EXPECT_FALSE(helps(17, 3));
+    EXPECT_TRUE(helps(17, 4));
 }
 
 /// Many queries of few vectors, in few dimensions or with a large k.

@@ -283,10 +283,12 @@ bool allPairsPays(const FlatKnnProblem& p) {
         return isOfProducts(p.metric) &&
                 p.numVectors <= (p.d < 512 ? 192 : 256);
     }
-    const double others = p.numVectors <= kMostVectors
-            ? candidatesMicroseconds(p)
-            : sampledMicroseconds(p);
-    return allPairsMicroseconds(p) < 0.9 * others;
+    // What selections of wider rows take besides.
+    constexpr double kWideRows = 30;
+    const double time = allPairsMicroseconds(p);
+    return p.numVectors <= kMostVectors
+            ? time < 0.9 * candidatesMicroseconds(p)
+            : time + kWideRows < 0.9 * sampledMicroseconds(p);
 }
 
 std::optional<AllPairsPlan> planAllPairs(

@@ -215,7 +215,17 @@ bool directPays(const FlatKnnProblem& p, bool withImage) {
         other += (addsNorms ? 36 : 27) +
                 n * (2 * d + (addsNorms ? 32 : 0)) / kBytes / part;
     } else {
-        other += 27 + places * d * sizeOf(p.dataType) / kBytes / part;
+        // Scans for inner products of few dimensions take longer than reads.
+        constexpr int kFewDims = 8;
+        constexpr idx_t kFew = 3;
+        const bool areProducts = p.metric == Metric::InnerProduct &&
+                p.d <= kFewDims && p.numQueries > kFew;
+        other += 27 +
+                places *
+                        std::max(
+                                areProducts ? 28e-6 : 0.0,
+                                d * sizeOf(p.dataType) / kBytes) /
+                        part;
         if (p.k > kMostOfOneBlock) {
             other += 20 + 1e-6 * double(p.numQueries) * p.k * d / part;
         }

@@ -65,8 +65,8 @@ inline idx_t batchOf(const FlatKnnProblem& problem) {
 bool canUseSearchImage(const FlatKnnProblem& problem);
 
 /// Whether fused searches with one are faster than without: not in one to three
-/// dimensions; and for few queries it halves what is read, but has 32 bytes a
-/// vector beside the components.
+/// dimensions, of up to 16 queries to eight; and for few queries it halves what
+/// is read, but has 32 bytes a vector beside the components.
 bool searchImageHelps(const FlatKnnProblem& problem);
 
 /// Whether a scan on tensor cores copies the allowed vectors together and reads

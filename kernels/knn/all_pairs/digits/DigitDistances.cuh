@@ -12,7 +12,7 @@ namespace faiss_bits {
 template <Metric kMetric, int kLevels>
 struct DigitDistances {
     using Layout = DigitImageLayout;
-    using Row = EstimateRow<kMetric>;
+    using Estimate = DigitEstimate<kMetric, kLevels>;
 
     static constexpr int kSums = 32; // of a level, of a thread
     /// Unsure pairs of a warp, which has 16 x 64: more leave the tile
@@ -37,27 +37,23 @@ struct DigitDistances {
         vectorRows += vectorInTile;
         const DigitRow queries[2] = {
                 queryRows[rowInTile], queryRows[rowInTile + 8]};
-        double relative = 0;
+        bool areExact = false;
         if constexpr (kMetric == Metric::L2) {
-            relative = relativeError(queries, vectorRows);
-        } else {
-            relative = Row::relativeError(params.search.d, false);
+            areExact = haveExactSums(queries, vectorRows);
         }
-        const Row rows[2] = {
-                Row(queries[0].size, relative), Row(queries[1].size, relative)};
+        const float relative = __double2float_ru(
+                EstimateRow<kMetric>::relativeError(params.search.d, areExact));
         uint32_t unsure = 0;
 #pragma unroll
         for (int j = 0; j < kSums / 4; ++j) {
             float values[2][2];
 #pragma unroll
             for (int c = 0; c < 2; ++c) {
-                const uint32_t v = vector + 8 * j + c;
                 const DigitRow x = vectorRows[8 * j + c];
-                const Row xRow(x.size, relative);
 #pragma unroll
                 for (int r = 0; r < 2; ++r) {
                     const int at = 4 * j + 2 * r + c;
-                    const DigitEstimate<kMetric, kLevels> pair(
+                    const Estimate pair(
                             digitSum(
                                     sums[0][at],
                                     sums[1][at],
@@ -65,13 +61,10 @@ struct DigitDistances {
                                     sums[3][at],
                                     sums[4][at]),
                             queries[r],
-                            rows[r],
                             x,
-                            xRow);
-                    values[r][c] = canonical::toFloat32(pair.least);
-                    const bool isThere = row + 8 * r < params.search.rows &&
-                            v < params.search.n;
-                    unsure |= isThere && !pair.isSure() ? 1u << at : 0u;
+                            relative);
+                    values[r][c] = canonical::toFloat32(pair.value);
+                    unsure |= pair.isSure() ? 0u : 1u << at;
                 }
             }
 #pragma unroll
@@ -85,6 +78,9 @@ struct DigitDistances {
                 }
             }
         }
+        if (__any_sync(kFullWarp, unsure != 0)) {
+            unsure = leftOf(unsure, row, vector, queries, vectorRows);
+        }
         const uint32_t count = __reduce_add_sync(kFullWarp, __popc(unsure));
         if (count > 0) {
             list(unsure, count, firstRow, firstVector, row, vector);
@@ -92,9 +88,37 @@ struct DigitDistances {
     }
 
    private:
-    /// 0 where the sums of all pairs of the warp are exact: nothing is lost of
+    /// Those that are there, without those of rows that are not finite whose
+    /// distance is known by that: it is written.
+    __device__ __forceinline__ uint32_t
+    leftOf(uint32_t unsure,
+           uint32_t row,
+           uint32_t vector,
+           const DigitRow (&queries)[2],
+           const DigitRow* vectorRows) const {
+        uint32_t left = 0;
+        for (; unsure != 0; unsure &= unsure - 1) {
+            const int bit = __ffs(unsure) - 1;
+            const bool isSecond = bit / 2 % 2 > 0;
+            const uint32_t r = row + (isSecond ? 8 : 0);
+            const int column = bit / 4 * 8 + bit % 2;
+            if (r >= params.search.rows || vector + column >= params.search.n) {
+                continue;
+            }
+            const DigitRow& q = isSecond ? queries[1] : queries[0];
+            float known = 0;
+            if (Estimate::isKnown(q, vectorRows[column], known)) {
+                params.distances[r * params.stride + vector + column] = known;
+            } else {
+                left |= 1u << bit;
+            }
+        }
+        return left;
+    }
+
+    /// Whether the sums of all pairs of the warp are exact: nothing is lost of
     /// the rows, and their units are not so far apart that float64 is short.
-    __device__ __forceinline__ double relativeError(
+    __device__ __forceinline__ bool haveExactSums(
             const DigitRow (&queries)[2],
             const DigitRow* vectorRows) const {
         constexpr int kMostApart = 2; // exponents, from the first
@@ -111,8 +135,7 @@ struct DigitDistances {
             meet(vectorRows[8 * j]);
             meet(vectorRows[8 * j + 1]);
         }
-        return Row::relativeError(
-                params.search.d, __all_sync(kFullWarp, isExact));
+        return __all_sync(kFullWarp, isExact);
     }
 
     __device__ __forceinline__ static int exponentOf(double value) {

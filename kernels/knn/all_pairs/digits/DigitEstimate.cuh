@@ -20,70 +20,92 @@ __device__ __forceinline__ double digitSum(
             int64_t(s2) * (1 << 16) + int64_t(s3) * (1 << 8) + s4);
 }
 
-/// As PairEstimate, of a sum that is off by what the digits of q and x lack and
-/// by the products that are left out: of parts i and j with i + j >= kLevels.
-/// docs/bounds.md derives it.
+/// A pair's canonical distance, before it is rounded to float32, is within
+/// `error` of `value`: that of a sum that is off by what the digits of q and x
+/// lack and by the products that are left out, of parts i and j with i + j >=
+/// kLevels. docs/bounds.md derives it.
 template <Metric kMetric, int kLevels>
 struct DigitEstimate {
     static_assert(kLevels == 5 || kLevels == 6);
 
-    double least;
-    double most;
-    bool isExact = false; // the canonical distance is `least`, NaN too
+    double value;
+    float error; // infinity or NaN where a row is not finite
 
-    using Row = EstimateRow<kMetric>;
-
+    /// relative: EstimateRow::relativeError(), or more.
     __device__ __forceinline__ DigitEstimate(
             double sum,
             const DigitRow& q,
-            const Row& qRow,
             const DigitRow& x,
-            const Row& xRow) {
+            float relative) {
         const double product = sum * (q.scale * x.scale);
-        const double off = lostOf(q, x);
+        error = lostOf(q, x);
         if constexpr (kMetric == Metric::L2) {
-            const double squares = qRow.scale + xRow.scale;
-            least = __fma_rn(-2.0, product, squares) - 2.0 * off;
-            most = __fma_rn(-2.0, product, qRow.error + xRow.error) + 2.0 * off;
-            if (!isFinite(squares)) {
-                // NaN, or of one infinity infinity; of two it may be NaN.
-                least = squares;
-                isExact = isFinite(q.size) || isFinite(x.size) ||
-                        squares != squares;
-            }
+            value = __fma_rn(-2.0, product, q.size + x.size);
+            error = __fmaf_ru(
+                    relative,
+                    __fmaf_ru(
+                            q.length, q.length, __fmul_ru(x.length, x.length)),
+                    2.0f * error);
         } else if constexpr (kMetric == Metric::InnerProduct) {
-            const double error = hasExactSums(q, x)
-                    ? 0.0
-                    : __fma_rn(qRow.error, xRow.scale, off);
-            least = product - error;
-            most = product + error;
+            value = product;
+            error = hasExactSums(q, x)
+                    ? 0.0f
+                    : __fmaf_ru(__fmul_ru(relative, q.length), x.length, error);
         } else {
-            const double value = qRow.scale * xRow.scale;
-            const double rounded = product == 0 && hasExactSums(q, x)
-                    ? 0.0
-                    : fmin(qRow.error, xRow.error);
-            const double error = __fma_rn(off, value, rounded);
-            least = __fma_rn(product, value, -error);
-            most = __fma_rn(product, value, error);
-            if (!isFinite(q.rest) || !isFinite(x.rest)) { // so is a row
-                least = double(NAN);
-                isExact = true;
-            }
+            const double inverse = q.size * x.size; // of the lengths
+            value = product * inverse;
+            const bool isExact = product == 0 && hasExactSums(q, x);
+            // Of zeros the distance is 0. A row that is not finite has that
+            // inverse too, and an error that is not.
+            error = isExact ? 0.0f
+                            : __fmaf_ru(
+                                      error,
+                                      __double2float_ru(inverse),
+                                      inverse == 0 ? 0.0f : relative);
         }
     }
 
-    /// Where both bounds round alike, so does what is between them.
+    /// Where all that is within the error rounds alike.
     __device__ __forceinline__ bool isSure() const {
-        return isExact ||
-                (canonical::toFloat32(least) == canonical::toFloat32(most) &&
-                 isFinite(least));
+        // From the last bits of `value` that float32 has not, how far the next
+        // number is that lies between two of float32: in units of 2^-46 of its
+        // power of two, and one less, as bits are cut off. Above a power of two
+        // numbers below it are half as far apart.
+        constexpr int kCut = 6;
+        constexpr float kMiddle = 0x1p22f;
+        constexpr float kMost = kMiddle / 2;
+        const uint32_t bits =
+                uint32_t(__double2loint(value)) << 3 >> (3 + kCut);
+        const float place = __uint_as_float(bits | 0x4b000000) - 0x1p23f;
+        const float far = fminf(fabsf(place - kMiddle) - 1.0f, kMost);
+        const int exponent = __double2hiint(value) >> 20 & 0x7ff;
+        const float unit = __int_as_float(
+                max(exponent - (1023 + 52 - kCut - 127), 0) << 23);
+        return far * unit > error || error == 0;
     }
 
+    /// Whether the distance is known by that a row is not finite. NaN, or of
+    /// one infinity infinity, by L2; of two it may be NaN.
+    __device__ __forceinline__ static bool isKnown(
+            const DigitRow& q,
+            const DigitRow& x,
+            float& known) {
+        if constexpr (kMetric == Metric::L2) {
+            const double squares = q.size + x.size;
+            known = float(squares);
+            return !isFinite(squares) &&
+                    (isFinite(q.size) || isFinite(x.size) ||
+                     squares != squares);
+        }
+        known = NAN;
+        return kMetric == Metric::Cosine && !(q.rest + x.rest < INFINITY);
+    }
+
+   private:
     __device__ __forceinline__ static bool isFinite(double value) {
         return PairEstimate<Metric::L2, true>::isFinite(value);
     }
 
-   private:
     /// Whether float64 has room for all sums of products, in whatever order,
     /// and nothing is lost.
     __device__ __forceinline__ static bool hasExactSums(

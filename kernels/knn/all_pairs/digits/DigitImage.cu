@@ -4,6 +4,7 @@
 #include <type_traits>
 
 #include "kernels/common/DependentLaunch.h"
+#include "kernels/common/Error.h"
 #include "kernels/device/Bitonic.cuh"
 #include "kernels/knn/certified/PairEstimate.cuh"
 
@@ -15,8 +16,8 @@ using Layout = DigitImageLayout;
 constexpr int kMostDigits = Layout::kMostDigits;
 
 constexpr int kThreads = 256;
+constexpr int kBlocks = 4;   // of a multiprocessor
 constexpr int kTogether = 4; // components of a lane, side by side
-constexpr int kAhead = 8;    // components on their way
 constexpr int kStep = kTogether * kWarpSize;
 
 __device__ __forceinline__ double warpSum(double value) {
@@ -61,32 +62,86 @@ __device__ __forceinline__ bool isWhole(float x, float multiple) {
              rintf(multiple) == multiple);
 }
 
-/// A warp a row.
+/// Components of a lane, side by side.
 template <class T>
+struct alignas(kTogether * sizeof(T)) Components {
+    T values[kTogether];
+};
+
+/// From component c on; 0 behind the last of d.
+template <class T>
+__device__ __forceinline__ void readComponents(
+        float (&to)[kTogether],
+        const T* x,
+        int c,
+        int d) {
+    const bool areAligned =
+            reinterpret_cast<uintptr_t>(x) % sizeof(Components<T>) == 0;
+    if (areAligned && c + kTogether <= d) {
+        const auto from = *reinterpret_cast<const Components<T>*>(x + c);
+#pragma unroll
+        for (int i = 0; i < kTogether; ++i) {
+            to[i] = toFloat(from.values[i]);
+        }
+        return;
+    }
+#pragma unroll
+    for (int i = 0; i < kTogether; ++i) {
+        to[i] = c + i < d ? toFloat(x[c + i]) : 0.0f;
+    }
+}
+
+/// The digits of four integers, the greatest first: those of one number in the
+/// bytes of one word become those of one digit.
+template <int kDigits>
+__device__ __forceinline__ void takeDigits(
+        uint32_t (&words)[kDigits],
+        const int64_t (&from)[kTogether]) {
+    static_assert(kTogether == 4 && (kDigits == 4 || kDigits == 5));
+    // With 128 more each, a digit is a byte: none is below 0.
+    constexpr int64_t kMore = kDigits == 5 ? 0x8080808080 : 0x80808080;
+    uint32_t low[kTogether];
+    uint32_t high[kTogether];
+#pragma unroll
+    for (int i = 0; i < kTogether; ++i) {
+        low[i] = uint32_t(from[i] + kMore);
+        high[i] = uint32_t(uint64_t(from[i] + kMore) >> 32);
+    }
+    const uint32_t low01 = __byte_perm(low[0], low[1], 0x5140);
+    const uint32_t low23 = __byte_perm(low[2], low[3], 0x5140);
+    const uint32_t high01 = __byte_perm(low[0], low[1], 0x7362);
+    const uint32_t high23 = __byte_perm(low[2], low[3], 0x7362);
+    constexpr uint32_t kLess = 0x80808080;
+    words[kDigits - 1] = __byte_perm(low01, low23, 0x5410) ^ kLess;
+    words[kDigits - 2] = __byte_perm(low01, low23, 0x7632) ^ kLess;
+    words[kDigits - 3] = __byte_perm(high01, high23, 0x5410) ^ kLess;
+    words[kDigits - 4] = __byte_perm(high01, high23, 0x7632) ^ kLess;
+    if constexpr (kDigits == 5) {
+        words[0] = __byte_perm(
+                           __byte_perm(high[0], high[1], 0x0040),
+                           __byte_perm(high[2], high[3], 0x0040),
+                           0x5410) ^
+                kLess;
+    }
+}
+
+/// A warp a row.
+template <Metric kMetric, int kDigits, class T>
 struct DigitsOfRow {
+    static constexpr bool kIsL2 = kMetric == Metric::L2; // less a center
+
     const DigitImageParams& params;
     const T* x;
     int d; // 0 behind the last row
 
-    __device__ __forceinline__ float centerAt(int c) const {
-        if (!params.center.data) {
-            return 0.0f;
-        }
-        float value = 0.0f;
+    __device__ __forceinline__ void readCenter(float (&to)[kTogether], int c)
+            const {
         withVectors(params.center, [&](const auto* center) {
-            value = toFloat(center[c]);
+            readComponents(to, center, c, d);
         });
-        return isfinite(value) ? value : 0.0f;
-    }
-
-    __device__ __forceinline__ double sizeOf(double square) const {
-        switch (params.metric) {
-            case Metric::InnerProduct:
-                return EstimateRow<Metric::InnerProduct>::sizeOf(square);
-            case Metric::Cosine:
-                return EstimateRow<Metric::Cosine>::sizeOf(square);
-            default:
-                return EstimateRow<Metric::L2>::sizeOf(square);
+#pragma unroll
+        for (float& value : to) {
+            value = isfinite(value) ? value : 0.0f;
         }
     }
 
@@ -95,18 +150,20 @@ struct DigitsOfRow {
         double greatest = 0;
         double square = 0;
         bool finite = true;
-        for (int first = lane; first < d; first += kAhead * kWarpSize) {
-            float components[kAhead];
-            float from[kAhead];
-#pragma unroll
-            for (int i = 0; i < kAhead; ++i) {
-                const int c = first + i * kWarpSize;
-                components[i] = c < d ? toFloat(x[c]) : 0.0f;
-                from[i] = c < d ? centerAt(c) : 0.0f;
+#pragma unroll 2
+        for (int c = lane * kTogether; c < d; c += kStep) {
+            float components[kTogether];
+            float from[kTogether] = {};
+            readComponents(components, x, c, d);
+            if constexpr (kIsL2) {
+                readCenter(from, c);
             }
 #pragma unroll
-            for (int i = 0; i < kAhead; ++i) {
-                const double value = double(components[i]) - double(from[i]);
+            for (int i = 0; i < kTogether; ++i) {
+                double value = components[i];
+                if constexpr (kIsL2) {
+                    value -= double(from[i]);
+                }
                 finite = finite && isfinite(components[i]);
                 greatest = fmax(greatest, fabs(value));
                 square = __fma_rn(value, value, square);
@@ -123,80 +180,79 @@ struct DigitsOfRow {
                 ++exponent;
             }
         }
-        const int digits = params.digits;
-        const int bits = 8 * digits - 1;
-        const double inverse = greatest > 0 ? powerOfTwo(bits - exponent) : 0.0;
+        constexpr int kBits = 8 * kDigits - 1;
+        const double inverse =
+                greatest > 0 ? powerOfTwo(kBits - exponent) : 0.0;
         // Of what is a multiple of the second digit nothing is lost.
         const float unit = greatest > 0 ? powerOfTwoFloat(15 - exponent) : 0.0f;
         bool isShort = unit > 0.0f;
         double rest = 0;
-        int squares[kMostDigits] = {}; // of the digits
-        int64_t ones = 0;              // bits that some component has
+        int squares[kDigits] = {}; // of the digits
+        int64_t ones = 0;          // bits that some component has
         const idx_t tile = row / Layout::kTileRows;
         const int inTile = int(row % Layout::kTileRows);
-        const int slabBytes = digits * Layout::kDigitBytes;
+        constexpr int kSlabBytes = kDigits * Layout::kDigitBytes;
         uint8_t* const out = params.to.pieces +
-                tile * params.slabs * slabBytes +
+                tile * params.slabs * kSlabBytes +
                 inTile * Layout::kSlabComponents;
-        for (int first = 0; first < params.slabs * Layout::kSlabComponents;
-             first += kStep) {
-            const int c = first + lane * kTogether;
-            uint32_t words[kMostDigits] = {};
+        const int end = params.slabs * Layout::kSlabComponents;
+        for (int c = lane * kTogether; c < end; c += kStep) {
+            float components[kTogether] = {};
+            float from[kTogether] = {};
+            if (finite) {
+                readComponents(components, x, c, d);
+                if constexpr (kIsL2) {
+                    readCenter(from, c);
+                }
+            }
+            int64_t integers[kTogether];
 #pragma unroll
             for (int i = 0; i < kTogether; ++i) {
-                const bool isThere = c + i < d && finite;
-                const float component = isThere ? toFloat(x[c + i]) : 0.0f;
-                const float from = isThere ? centerAt(c + i) : 0.0f;
-                isShort = isShort && isWhole(component, component * unit) &&
-                        isWhole(from, from * unit);
-                const double multiple =
-                        (double(component) - double(from)) * inverse;
+                double value = components[i];
+                if constexpr (kIsL2) {
+                    value -= double(from[i]);
+                    if (isShort) {
+                        isShort =
+                                isWhole(components[i], components[i] * unit) &&
+                                isWhole(from[i], from[i] * unit);
+                    }
+                }
+                const double multiple = value * inverse;
                 constexpr double kInteger = 0x1.8p52; // its last bit is 1
                 const double rounded = multiple + kInteger;
                 const double off = multiple - (rounded - kInteger);
                 rest = __fma_rn(off, off, rest);
-                int64_t left = __double_as_longlong(rounded) -
+                integers[i] = __double_as_longlong(rounded) -
                         __double_as_longlong(kInteger);
-                ones |= left;
-#pragma unroll
-                for (int digit = kMostDigits - 1; digit >= 0; --digit) {
-                    if (digit < digits) {
-                        const int value = int8_t(left);
-                        left = (left - value) >> 8;
-                        words[digit] |= uint32_t(value & 0xff) << 8 * i;
-                        squares[digit] += value * value;
-                    }
-                }
+                ones |= integers[i];
             }
+            uint32_t words[kDigits];
+            takeDigits(words, integers);
             const int slab = c / Layout::kSlabComponents;
-            if (slab < params.slabs) {
-                const int byte = c % Layout::kSlabComponents;
-                const int place =
-                        ((byte / 16) ^ (inTile / 2 % 4)) * 16 + byte % 16;
+            const int byte = c % Layout::kSlabComponents;
+            const int place = ((byte / 16) ^ (inTile / 2 % 4)) * 16 + byte % 16;
 #pragma unroll
-                for (int digit = 0; digit < kMostDigits; ++digit) {
-                    if (digit < digits) {
-                        *reinterpret_cast<uint32_t*>(
-                                out + slab * slabBytes +
-                                digit * Layout::kDigitBytes + place) =
-                                words[digit];
-                    }
-                }
+            for (int digit = 0; digit < kDigits; ++digit) {
+                const int word = int(words[digit]);
+                squares[digit] = __dp4a(word, word, squares[digit]);
+                *reinterpret_cast<uint32_t*>(
+                        out + slab * kSlabBytes + digit * Layout::kDigitBytes +
+                        place) = words[digit];
             }
         }
         isShort = __all_sync(kFullWarp, isShort);
         rest = warpSum(rest);
-        double parts[kMostDigits];
+        double parts[kMostDigits] = {};
         uint32_t used = 1;
 #pragma unroll
-        for (int digit = 1; digit < kMostDigits; ++digit) {
+        for (int digit = 1; digit < kDigits; ++digit) {
             const int sum = __reduce_add_sync(kFullWarp, squares[digit]);
             used = sum > 0 ? digit + 1 : used;
             parts[digit] = greatest > 0
                     ? sqrt(double(sum)) * powerOfTwo(exponent - 7 - 8 * digit)
                     : 0.0;
         }
-        if (params.metric != Metric::L2) {
+        if constexpr (!kIsL2) {
             isShort = rest == 0 && parts[3] + parts[4] == 0;
         }
         const int unitBits = max(lowestBit(ones), 0);
@@ -209,11 +265,11 @@ struct DigitsOfRow {
             return __double2float_ru(value * kUp);
         };
         DigitRow facts;
-        facts.size = sizeOf(square);
+        facts.size = EstimateRow<kMetric>::sizeOf(square);
         facts.scale = greatest > 0 ? powerOfTwo(exponent - 23) : 0.0;
         const double off = isShort || greatest == 0
                 ? 0.0
-                : sqrt(rest) * powerOfTwo(exponent - bits) * kUp +
+                : sqrt(rest) * powerOfTwo(exponent - kBits) * kUp +
                         facts.scale * 0x1p-22;
         facts.length = up(sqrt(square) + off);
         facts.rest = finite ? up(off) : INFINITY;
@@ -221,7 +277,7 @@ struct DigitsOfRow {
         facts.parts[1] = up(parts[2] + parts[3] + parts[4]);
         facts.parts[2] = up(parts[3] + parts[4]);
         facts.parts[3] = up(parts[4]);
-        facts.ones = !isShort || !finite || params.metric == Metric::L2
+        facts.ones = !isShort || !finite || kIsL2
                 ? INFINITY
                 : up(sqrt(square) * inverse * powerOfTwo(-unitBits));
         params.to.rows[row] = facts;
@@ -232,8 +288,8 @@ struct DigitsOfRow {
     }
 };
 
-/// It spills 48 bytes a thread (sm_90, CUDA 13.0), beside reads of whole rows.
-__global__ void __launch_bounds__(kThreads)
+template <Metric kMetric, int kDigits>
+__global__ void __launch_bounds__(kThreads, kBlocks)
         digitImageKernel(const __grid_constant__ DigitImageParams params) {
     waitForPrevious();
     const idx_t thread = idx_t(blockIdx.x) * kThreads + threadIdx.x;
@@ -248,12 +304,36 @@ __global__ void __launch_bounds__(kThreads)
          row += threads / kWarpSize) {
         withVectors(params.from, [&](const auto* data) {
             using T = std::remove_cvref_t<decltype(*data)>;
-            DigitsOfRow<T>{
+            DigitsOfRow<kMetric, kDigits, T>{
                     params,
                     data + row * params.from.rowStride,
                     row < params.numRows ? params.d : 0}
                     .run(row);
         });
+    }
+}
+
+template <Metric kMetric>
+auto kernelOf(int digits) {
+    switch (digits) {
+        case 4:
+            return digitImageKernel<kMetric, 4>;
+        case 5:
+            return digitImageKernel<kMetric, 5>;
+        default:
+            throw Error(
+                    formatMessage("digits = %d are neither 4 nor 5", digits));
+    }
+}
+
+auto kernelOf(const DigitImageParams& params) {
+    switch (params.metric) {
+        case Metric::InnerProduct:
+            return kernelOf<Metric::InnerProduct>(params.digits);
+        case Metric::Cosine:
+            return kernelOf<Metric::Cosine>(params.digits);
+        default:
+            return kernelOf<Metric::L2>(params.digits);
     }
 }
 
@@ -263,7 +343,7 @@ void launchDigitImage(const DigitImageParams& params, cudaStream_t stream) {
     constexpr idx_t kWarps = kThreads / kWarpSize;
     constexpr idx_t kMostBlocks = 1 << 14;
     launchAfterPrevious(
-            digitImageKernel,
+            kernelOf(params),
             unsigned(std::min(
                     (params.capacity + kWarps - 1) / kWarps, kMostBlocks)),
             kThreads,

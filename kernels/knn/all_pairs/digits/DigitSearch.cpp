@@ -130,7 +130,7 @@ bool digitsMayPay(const FlatKnnProblem& p) {
 
 // Fitted to 135 searches (docs/design/flat_digits.md).
 
-constexpr double kImage = 1.04e-5; // of a component
+constexpr double kImage = 4e-6; // of a component
 
 double digitVectorsMicroseconds(const FlatKnnProblem& p) {
     return 4 + 0.01 * p.d + kImage * double(p.numVectors) * double(p.d);
@@ -144,8 +144,7 @@ double digitPairsMicroseconds(const FlatKnnProblem& p, idx_t rows) {
     const bool isL2 = p.metric == Metric::L2;
     const int products = digitsOf(p) == 5 ? (isL2 ? 15 : 19) : (isL2 ? 13 : 15);
     const double image = kImage * double(rows) * double(p.d);
-    return 13.6 + 0.01 * p.d + image +
-            turns * (5.2 + 0.0395 * products * steps);
+    return 13.6 + 0.01 * p.d + image + turns * (4 + 0.0395 * products * steps);
 }
 
 void DigitScratch::take(

@@ -43,9 +43,16 @@ bool searchImageHelps(const FlatKnnProblem& p) {
     // In one to three dimensions neighbours are closer together than 16 bits
     // tell apart: most of what passes would be no neighbour.
     constexpr int kLeastDims = 4;
+    // Few queries take less time component by component. Range searches were
+    // not measured so.
+    constexpr int kLeastDimsOfSome = 9;
     constexpr int kLeastDimsOfFew = 48;
     constexpr idx_t kFew = 3;
-    return p.d >= (batchOf(p) > kFew ? kLeastDims : kLeastDimsOfFew);
+    const idx_t queries = batchOf(p);
+    return p.d >= (queries <= kFew ? kLeastDimsOfFew
+                           : queries <= kFewQueries && !p.limits
+                           ? kLeastDimsOfSome
+                           : kLeastDims);
 }
 
 } // namespace faiss_bits
