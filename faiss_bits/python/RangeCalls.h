@@ -7,6 +7,7 @@
 #include <string>
 #include <typeinfo>
 
+#include "faiss_bits/common/TypeName.h"
 #include "faiss_bits/flat/FusedDistance.h"
 #include "kernels/cpu/Range.h"
 
@@ -147,7 +148,7 @@ inline void rangeSearchOnStream(
         search(*space);
     } else if (!gpu::detail::asOurIvf(*index, search)) {
         throw std::runtime_error(
-                "index is a " + typeName(typeid(*index)) +
+                "index is a " + detail::typeName(typeid(*index)) +
                 ", which has no range search on the device");
     }
     result.copyLimits(lims);
