@@ -3,6 +3,7 @@
 #pragma once
 
 #include "kernels/device/Bitonic.cuh"
+#include "kernels/device/LaneSums.cuh"
 #include "kernels/device/WarpReduce.cuh"
 
 namespace faiss_bits {
@@ -88,12 +89,7 @@ struct WarpNarrow {
             below += sum;
             begin += kWarpSize;
         }
-        uint32_t upTo = count; // of the lanes up to this one
-#pragma unroll
-        for (int lanes = 1; lanes < kWarpSize; lanes *= 2) {
-            const uint32_t other = __shfl_up_sync(kFullWarp, upTo, lanes);
-            upTo += lane >= lanes ? other : 0;
-        }
+        const uint32_t upTo = sumUpToLane(count);
         const uint32_t isThere = __ballot_sync(kFullWarp, below + upTo >= k);
         const int which = isThere != 0 ? __ffs(isThere) - 1 : kWarpSize - 1;
         inBin = __shfl_sync(kFullWarp, count, which);

@@ -2,6 +2,7 @@
 // of a list stand together, so that these are read once for all.
 
 #include "kernels/common/DependentLaunch.h"
+#include "kernels/device/LaneSums.cuh"
 #include "kernels/device/WarpReduce.cuh"
 #include "kernels/ivf/IvfChoice.h"
 #include "kernels/ivf/IvfColumns.cuh"
@@ -40,12 +41,7 @@ __global__ __launch_bounds__(ListScan<1>::kThreads) void firstGroupsKernel(
 /// all warps share. All lanes of the warp call it.
 __device__ uint32_t placeFor(uint32_t* sum, uint32_t count) {
     const int lane = threadIdx.x % kWarpSize;
-    uint32_t until = count; // sum of the lanes up to this one
-#pragma unroll
-    for (int distance = 1; distance < kWarpSize; distance *= 2) {
-        const uint32_t other = __shfl_up_sync(kFullWarp, until, distance);
-        until += lane >= distance ? other : 0;
-    }
+    const uint32_t until = sumUpToLane(count);
     uint32_t first = 0;
     if (lane == kWarpSize - 1 && until > 0) {
         first = atomicAdd(sum, until);

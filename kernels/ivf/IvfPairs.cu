@@ -3,6 +3,7 @@
 #include <cub/block/block_scan.cuh>
 
 #include "kernels/common/DependentLaunch.h"
+#include "kernels/device/LaneSums.cuh"
 #include "kernels/ivf/IvfPairs.h"
 #include "kernels/ivf/ListScan.cuh"
 #include "kernels/ivf/ScalarSteps.cuh"
@@ -57,12 +58,7 @@ __global__ __launch_bounds__(kThreads) void fewColumnsKernel(
         params.pairRanks[row * params.lastProbe + lane] =
                 atomicAdd(&params.counts[probedList(params, row, lane)], 1u);
     }
-    uint32_t until = length; // sum of the lanes up to this one
-#pragma unroll
-    for (uint32_t distance = 1; distance < kWarpSize; distance *= 2) {
-        const uint32_t other = __shfl_up_sync(kFullWarp, until, distance);
-        until += lane >= distance ? other : 0;
-    }
+    const uint32_t until = sumUpToLane(length);
     const uint32_t total = __shfl_sync(kFullWarp, until, kWarpSize - 1);
     uint32_t* columns = params.columns + int64_t(row) * (params.nearProbes + 1);
     if (lane < params.nearProbes) {

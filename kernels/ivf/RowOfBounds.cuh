@@ -4,6 +4,7 @@
 /// Bound by: the read of the bounds, once.
 #pragma once
 
+#include "kernels/device/LaneSums.cuh"
 #include "kernels/device/WarpReduce.cuh"
 #include "kernels/ivf/IvfChoice.h"
 #include "kernels/ivf/IvfScratch.h"
@@ -164,12 +165,7 @@ struct RowOfBounds {
             count += __popc(masks[m]);
         }
         const int lane = threadIdx.x % kWarpSize;
-        uint32_t until = count; // sum of the lanes up to this one
-#pragma unroll
-        for (int distance = 1; distance < kWarpSize; distance *= 2) {
-            const uint32_t other = __shfl_up_sync(kFullWarp, until, distance);
-            until += lane >= distance ? other : 0;
-        }
+        const uint32_t until = sumUpToLane(count);
         uint32_t first = 0;
         if (lane == kWarpSize - 1 && until > 0) {
             first = atomicAdd(&shared.count, until);

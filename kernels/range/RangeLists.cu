@@ -2,6 +2,7 @@
 
 #include "kernels/common/DependentLaunch.h"
 #include "kernels/device/LaneMask.cuh"
+#include "kernels/device/LaneSums.cuh"
 #include "kernels/range/ItemWarps.cuh"
 #include "kernels/range/RangeWords.cuh"
 
@@ -69,13 +70,7 @@ __global__ __launch_bounds__(kItemThreads) void rangeListsKernel(
 #pragma unroll
             for (int i = 0; i < kAhead; ++i) {
                 const uint32_t own = __popc(bits[i]);
-                uint32_t upTo = own;
-#pragma unroll
-                for (int lanes = 1; lanes < kWarpSize; lanes *= 2) {
-                    const uint32_t before =
-                            __shfl_up_sync(kFullWarp, upTo, lanes);
-                    upTo += lane >= lanes ? before : 0;
-                }
+                const uint32_t upTo = sumUpToLane(own);
                 const uint32_t count =
                         __shfl_sync(kFullWarp, upTo, kWarpSize - 1);
                 if (count == 0) {

@@ -67,7 +67,7 @@ struct FinishRowsBody {
                 params.survivors + size_t(row) * params.capacity;
         uint64_t* staged = room + Finish::kRoomWords;
         if (count <= params.staged) {
-            stage(survivors, count, staged);
+            copyEntries<Threads>(survivors, count, staged);
             survivors = staged;
         } else if (
                 count > kManySurvivors && params.staged > uint32_t(params.k)) {
@@ -94,23 +94,8 @@ struct FinishRowsBody {
             const uint64_t* survivors,
             uint32_t count,
             uint64_t* to) {
-        constexpr int kChunk = 8;
         const auto forEach = [&](auto take) {
-            for (uint32_t at = threadIdx.x; at < count;
-                 at += Threads * kChunk) {
-                uint64_t chunk[kChunk];
-#pragma unroll
-                for (int i = 0; i < kChunk; ++i) {
-                    const uint32_t from = at + i * Threads;
-                    chunk[i] = from < count ? survivors[from] : kNoEntry;
-                }
-#pragma unroll
-                for (int i = 0; i < kChunk; ++i) {
-                    if (chunk[i] != kNoEntry) {
-                        take(chunk[i]);
-                    }
-                }
-            }
+            forEachEntry<Threads, 8>(survivors, count, take);
         };
         const uint64_t limit =
                 typename Finish::Narrow{shared.finish.narrow}.limit(
@@ -121,28 +106,6 @@ struct FinishRowsBody {
         __syncthreads();
         keepEntries<Threads>(survivors, count, limit, to, &shared.finish.kept);
         return limit;
-    }
-
-    __device__ __forceinline__ static void stage(
-            const uint64_t* survivors,
-            uint32_t count,
-            uint64_t* to) {
-        constexpr int kChunk = 8;
-        for (uint32_t at = threadIdx.x; at < count; at += Threads * kChunk) {
-            uint64_t chunk[kChunk];
-#pragma unroll
-            for (int i = 0; i < kChunk; ++i) {
-                const uint32_t from = at + i * Threads;
-                chunk[i] = from < count ? survivors[from] : kNoEntry;
-            }
-#pragma unroll
-            for (int i = 0; i < kChunk; ++i) {
-                if (at + i * Threads < count) {
-                    to[at + i * Threads] = chunk[i];
-                }
-            }
-        }
-        __syncthreads();
     }
 };
 

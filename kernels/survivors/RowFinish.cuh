@@ -94,7 +94,7 @@ struct RowFinish {
         uint64_t limit = kNoEntry;
         if (count > Room) {
             const auto forEach = [&](auto take) {
-                forEachEntry(entries, count, take);
+                forEachEntry<Threads, 4>(entries, count, take);
             };
             limit = Narrow{shared.narrow}.limit(forEach, params.k, Room);
         }
@@ -117,29 +117,6 @@ struct RowFinish {
             // Fewer than k columns.
             for (int p = kept + threadIdx.x; p < params.k; p += Threads) {
                 put(p, kNoEntry);
-            }
-        }
-    }
-
-    /// Several loads in flight: the entries may be in global memory.
-    template <class Take>
-    __device__ __forceinline__ static void forEachEntry(
-            const uint64_t* entries,
-            uint32_t count,
-            Take take) {
-        constexpr int kChunk = 4;
-        for (uint32_t at = threadIdx.x; at < count; at += Threads * kChunk) {
-            uint64_t chunk[kChunk];
-#pragma unroll
-            for (int i = 0; i < kChunk; ++i) {
-                const uint32_t from = at + i * Threads;
-                chunk[i] = from < count ? entries[from] : kNoEntry;
-            }
-#pragma unroll
-            for (int i = 0; i < kChunk; ++i) {
-                if (chunk[i] != kNoEntry) {
-                    take(chunk[i]);
-                }
             }
         }
     }

@@ -2,6 +2,7 @@
 /// NarrowLists.cuh for keys of 16 bits): both sides of every edge, ties at the
 /// limit and below it, few rows and many.
 
+#include <algorithm>
 #include <random>
 
 #include "kernels/select/short_rows/ShortRowsPolicy.h"
@@ -16,15 +17,19 @@ namespace {
 /// and fewer.
 constexpr int64_t kManyRows = 37;
 constexpr int64_t kFewRows = 5;
-/// The most that are few on one multiprocessor.
-constexpr int64_t kFewRowsOfOne = kFewShortRows;
+/// Of floats in many rows: longer ones are those of FewOfPacks.cuh, and from 80
+/// columns on those of k > 4.
+constexpr int64_t kMostColsOfMany = 93;
 /// Of keys of 16 bits, so that 8 lanes have a row, 16, and 32.
 constexpr int64_t kNarrowRows[] = {133, 70, 5};
 
 class LaneLists : public GpuTest {
    protected:
+    /// Of what they could take, what the plan gives to them.
     static bool takes(const SelectCase& c, int k) {
-        return hasLaneLists(shapeOf(c, k));
+        const SelectProblem p = shapeOf(c, k);
+        return hasLaneLists(p) &&
+                planSelection(p).toString() == "short_rows: lists of lanes";
     }
     static bool takes(
             int64_t rows,
@@ -36,22 +41,30 @@ class LaneLists : public GpuTest {
         return takes(c, k);
     }
 
-    /// Many rows of more columns have other kernels, those of floats.
-    static bool areOthers(const SelectCase& c) {
-        return c.keyType == DataType::Float32 && c.rows > kFewRowsOfOne &&
-                c.cols > int64_t(kMostManyLaneListsCols);
+    /// So many, or a few of columns of which lists take no more.
+    static int64_t rowsThatTake(
+            int64_t rows,
+            int64_t cols,
+            DataType type = DataType::Float32) {
+        return type == DataType::Float32 && cols > kMostColsOfMany
+                ? std::min(rows, kFewRows)
+                : rows;
     }
 
-    static void expectLists(const SelectCase& c, const std::vector<int>& ks) {
-        if (areOthers(c)) {
-            return;
-        }
+    static std::vector<int> takenOf(
+            const SelectCase& c,
+            const std::vector<int>& ks) {
         std::vector<int> taken;
         for (int k : ks) {
             if (takes(c, k)) {
                 taken.push_back(k);
             }
         }
+        return taken;
+    }
+
+    static void expectLists(const SelectCase& c, const std::vector<int>& ks) {
+        const std::vector<int> taken = takenOf(c, ks);
         ASSERT_FALSE(taken.empty()) << c.describe();
         expectSelects(c, taken);
     }
@@ -59,15 +72,16 @@ class LaneLists : public GpuTest {
 
 const std::vector<int> kKs = {2, 3, 4, 5, 7, 8};
 const std::vector<int> kNarrowKs = {2, 3, 4, 5, 7, 8, 9, 13, 15, 16};
-const int64_t kCols[] = {2,   3,   5,   8,   9,   31,  32,  33,  63,  64,  65,
-                         95,  96,  97,  127, 128, 129, 191, 192, 193, 250, 255,
+const int64_t kCols[] = {2,   3,   5,   8,   9,   31,  32,  33,  63,
+                         64,  65,  79,  80,  92,  93,  94,  95,  96,
+                         97,  127, 128, 129, 191, 192, 193, 250, 255,
                          256, 257, 300, 383, 384, 385, 500, 511, 512};
 
 TEST_F(LaneLists, EveryValueAndLength) {
     for (Values values : kAllValues) {
         for (int64_t cols : kCols) {
             for (int64_t rows : {kManyRows, kFewRows}) {
-                SelectCase c = shortRowsCase(rows, cols);
+                SelectCase c = shortRowsCase(rowsThatTake(rows, cols), cols);
                 c.values = values;
                 expectLists(c, kKs);
                 c.largest = true;
@@ -129,10 +143,10 @@ TEST_F(LaneLists, EveryTypeAtEveryAddress) {
          {DataType::Float16, DataType::BFloat16, DataType::Float32}) {
         for (int64_t cols : {17, 50, 87, 110, 161, 200, 299, 512}) {
             for (size_t shift : {0, 1, 3, 5}) {
-                SelectCase c =
-                        shortRowsCase(shift == 3 ? kFewRows : kManyRows, cols);
-                if (type != DataType::Float32) {
-                    c.rows = kNarrowRows[shift % 3];
+                SelectCase c = shortRowsCase(kNarrowRows[shift % 3], cols);
+                if (type == DataType::Float32) {
+                    c.rows = rowsThatTake(
+                            shift == 3 ? kFewRows : kManyRows, cols);
                 }
                 c.keyType = type;
                 c.shift = shift;
@@ -154,8 +168,9 @@ TEST_F(LaneLists, EveryTypeAtEveryAddress) {
 TEST_F(LaneLists, EveryNumberOfRows) {
     for (int64_t rows : {1, 2, 15, 16, 17, 31, 33, 64, 127, 1000, 5003}) {
         for (int64_t cols : {20, 60, 90, 120, 200, 400}) {
-            SelectCase c = shortRowsCase(rows, cols);
+            SelectCase c = shortRowsCase(rowsThatTake(rows, cols), cols);
             expectLists(c, {2, 3, 8});
+            c.rows = rows;
             c.keyType = DataType::Float16;
             expectLists(c, {2, 3, 8, 16});
         }
@@ -166,7 +181,8 @@ TEST_F(LaneLists, Layouts) {
     for (int64_t rows : {kFewRows, int64_t(50)}) {
         for (int64_t cols : {30, 81, 201, 301}) {
             for (DataType type : {DataType::Float32, DataType::BFloat16}) {
-                SelectCase plain = shortRowsCase(rows, cols);
+                SelectCase plain =
+                        shortRowsCase(rowsThatTake(rows, cols, type), cols);
                 plain.keyType = type;
                 forEachLayout(plain, [&](const SelectCase& c) {
                     expectLists(c, kNarrowKs);
@@ -182,22 +198,18 @@ TEST_F(LaneLists, Periods) {
     for (int64_t cols : {32, 60, 90, 128, 200, 500}) {
         for (int period : {1, 2, 3, 7, 8, 16, 31, 32, 33, 64, 200}) {
             std::mt19937 random(unsigned(period * 1000 + cols));
-            const int64_t rows = kManyRows;
+            const int64_t rows = rowsThatTake(kManyRows, cols);
             std::vector<float> keys(rows * cols);
             for (int64_t i = 0; i < rows * cols; ++i) {
                 const int64_t row = i / cols;
                 const float level = float((i % cols + 3 * row) % period);
                 keys[i] = level + (row % 2 ? 0 : float(random() % 4) / 4.0f);
             }
-            for (int k : kKs) {
-                const SelectCase c = shortRowsCase(rows, cols);
-                SelectProblem p;
-                p.rows = rows;
-                p.cols = cols;
-                p.k = k;
-                p.algorithm = c.algorithm;
-                p.device = deviceOf(c);
-                ASSERT_TRUE(hasLaneLists(p) || areOthers(c));
+            const SelectCase c = shortRowsCase(rows, cols);
+            const std::vector<int> taken = takenOf(c, kKs);
+            ASSERT_FALSE(taken.empty()) << c.describe();
+            for (int k : taken) {
+                const SelectProblem p = shapeOf(c, k);
                 SCOPED_TRACE(
                         testing::Message() << cols << " columns, k = " << k
                                            << ", period " << period);
@@ -216,7 +228,8 @@ TEST_F(LaneLists, SmallOfEveryKernel) {
         for (int64_t cols :
              {20, 60, 90, 120, 161, 200, 300, 400, 700, 900, 1200}) {
             for (int64_t rows : kNarrowRows) {
-                SelectCase c = shortRowsCase(rows, cols);
+                SelectCase c =
+                        shortRowsCase(rowsThatTake(rows, cols, type), cols);
                 c.keyType = type;
                 c.values = Values::FewDistinct;
                 if (cols <= 512 || type != DataType::Float32) {
@@ -230,9 +243,13 @@ TEST_F(LaneLists, SmallOfEveryKernel) {
 TEST_F(LaneLists, TakesFewOfShortRowsWithoutBias) {
     EXPECT_TRUE(takes(10, 512, 8));
     EXPECT_FALSE(takes(10, 513, 8));
-    EXPECT_TRUE(takes(17, 96, 8));
-    EXPECT_FALSE(takes(17, 97, 8));
-    EXPECT_TRUE(takes(16, 97, 8));
+    EXPECT_TRUE(takes(17, 79, 8));
+    EXPECT_FALSE(takes(17, 80, 8));
+    EXPECT_TRUE(takes(16, 80, 8));
+    EXPECT_TRUE(takes(17, kMostColsOfMany, 4));
+    EXPECT_FALSE(takes(17, kMostColsOfMany, 5));
+    EXPECT_FALSE(takes(17, kMostColsOfMany + 1, 4));
+    EXPECT_TRUE(takes(16, kMostColsOfMany + 1, 4));
     EXPECT_FALSE(takes(10, 512, 9));
     EXPECT_FALSE(takes(10, 512, 1));
     EXPECT_TRUE(takes(10, 2, 2));

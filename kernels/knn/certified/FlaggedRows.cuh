@@ -4,6 +4,7 @@
 #include <cooperative_groups.h>
 
 #include "kernels/device/Bitonic.cuh"
+#include "kernels/device/LaneSums.cuh"
 #include "kernels/knn/certified/CertifiedParams.h"
 
 namespace faiss_bits {
@@ -44,13 +45,7 @@ struct FlaggedRows {
                 mask &= ~0u << (next - begin); // those before were taken
             }
             // Of this warp's threads up to this one.
-            uint32_t before = __popc(mask);
-#pragma unroll
-            for (int distance = 1; distance < kWarpSize; distance *= 2) {
-                const uint32_t other =
-                        __shfl_up_sync(kFullWarp, before, distance);
-                before += lane >= uint32_t(distance) ? other : 0;
-            }
+            uint32_t before = sumUpToLane(__popc(mask));
             if (lane == kWarpSize - 1) {
                 shared.found[warp] = before;
             }

@@ -9,8 +9,6 @@
 namespace faiss_bits {
 
 constexpr int kRescoreThreads = 256;
-/// Candidates that one block ranks alone, in shared memory.
-constexpr int kMaxBlockCandidates = 4096;
 /// Neighbours to a side that one candidate is compared with at most: rows with
 /// more of them alike are left to SortAlike.cuh.
 constexpr int kMostAlike = 256;

@@ -3,6 +3,7 @@
 /// ScanAgain.cuh.
 #pragma once
 
+#include "kernels/device/LaneSums.cuh"
 #include "kernels/knn/certified/ScanAgain.cuh"
 
 namespace faiss_bits {
@@ -103,13 +104,7 @@ __device__ __forceinline__ void ScanAgain<kMetric, Begin>::appendLanes(
     if (!__any_sync(kFullWarp, within != 0)) {
         return;
     }
-    uint32_t upTo = counts; // this lane
-#pragma unroll
-    for (int distance = 1; distance < kWidth; distance *= 2) {
-        const uint32_t other =
-                __shfl_up_sync(kFullWarp, upTo, distance, kWidth);
-        upTo += lane >= distance ? other : 0;
-    }
+    const uint32_t upTo = sumUpToLane<kWidth>(counts);
     const uint32_t all = __shfl_sync(kFullWarp, upTo, kWidth - 1, kWidth);
     const uint32_t mine = lane < kDown ? all >> 8 * lane & kByte : 0;
     const uint32_t begin =
@@ -166,12 +161,7 @@ __device__ __forceinline__ void ScanAgain<kMetric, Begin>::appendTile(
         }
         counts |= count << 8 * row;
     }
-    uint32_t upTo = counts; // of the lanes up to this one
-#pragma unroll
-    for (int distance = 1; distance < kRows; distance *= 2) {
-        const uint32_t other = __shfl_up_sync(kFullWarp, upTo, distance, kRows);
-        upTo += Places::lane() % kRows >= distance ? other : 0;
-    }
+    const uint32_t upTo = sumUpToLane<kRows>(counts);
     const int own = Places::lane() % kRows; // row
     const uint32_t all =
             __shfl_sync(kFullWarp, upTo, kRows - 1, kRows) >> 8 * own & kByte;

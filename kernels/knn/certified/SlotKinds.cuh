@@ -7,6 +7,7 @@
 /// as all must find the same.
 #pragma once
 
+#include "kernels/device/LaneSums.cuh"
 #include "kernels/knn/certified/PairEstimate.cuh"
 #include "kernels/knn/certified/ScanAgain.cuh"
 
@@ -265,12 +266,7 @@ __device__ __forceinline__ bool ScanAgain<kMetric, Begin>::divideByKinds(
         const uint32_t count = lane < kMostKinds ? kinds.ends[lane] : 0;
         const uint32_t tiles = __reduce_add_sync(
                 kFullWarp, (count + Tile::kQueries - 1) / Tile::kQueries);
-        uint32_t begin = count;
-#pragma unroll
-        for (int lanes = 1; lanes < kWarpSize; lanes *= 2) {
-            const uint32_t other = __shfl_up_sync(kFullWarp, begin, lanes);
-            begin += lane >= uint32_t(lanes) ? other : 0;
-        }
+        uint32_t begin = sumUpToLane(count);
         begin -= count;
         __syncwarp();
         if (lane < kMostKinds) {

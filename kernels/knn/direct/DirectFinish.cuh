@@ -1,6 +1,7 @@
 /// From the keys of all pairs of a query to its k best, by one block.
 #pragma once
 
+#include "kernels/device/KeepEntries.cuh"
 #include "kernels/knn/direct/DirectParams.h"
 #include "kernels/survivors/RowFinish.cuh"
 #include "kernels/survivors/SurvivorSort.h"
@@ -96,11 +97,11 @@ struct NearEntries {
         const uint64_t* least =
                 params.direct.least + size_t(row) * params.direct.groups;
         if (params.stagesLeast) {
-            stage(least, params.direct.groups, stagedLeast);
+            copyEntries<kThreads>(least, params.direct.groups, stagedLeast);
             least = stagedLeast;
         }
         uint64_t limit = limitOf(params, least);
-        forEachLeast(
+        forEachPlace<kThreads, 8>(
                 least, params.direct.groups, [&](uint32_t group, uint64_t e) {
                     if (e <= limit) {
                         shared.groups[atomicAdd(&shared.numNear, 1)] = group;
@@ -123,53 +124,6 @@ struct NearEntries {
     }
 
    private:
-    /// Calls take(group, entry) for those that are there, several loads in
-    /// flight.
-    template <class Take>
-    __device__ __forceinline__ static void forEachLeast(
-            const uint64_t* least,
-            uint32_t groups,
-            Take take) {
-        constexpr int kChunk = 8;
-        for (uint32_t at = threadIdx.x; at < groups; at += kThreads * kChunk) {
-            uint64_t chunk[kChunk];
-#pragma unroll
-            for (int i = 0; i < kChunk; ++i) {
-                const uint32_t from = at + i * kThreads;
-                chunk[i] = from < groups ? least[from] : kNoEntry;
-            }
-#pragma unroll
-            for (int i = 0; i < kChunk; ++i) {
-                if (chunk[i] != kNoEntry) {
-                    take(at + i * kThreads, chunk[i]);
-                }
-            }
-        }
-    }
-
-    __device__ __forceinline__ static void stage(
-            const uint64_t* least,
-            uint32_t groups,
-            uint64_t* to) {
-        constexpr int kChunk = 8;
-        for (uint32_t at = threadIdx.x; at < groups; at += kThreads * kChunk) {
-            uint64_t chunk[kChunk];
-#pragma unroll
-            for (int i = 0; i < kChunk; ++i) {
-                const uint32_t from = at + i * kThreads;
-                chunk[i] = from < groups ? least[from] : kNoEntry;
-            }
-#pragma unroll
-            for (int i = 0; i < kChunk; ++i) {
-                const uint32_t from = at + i * kThreads;
-                if (from < groups) {
-                    to[from] = chunk[i];
-                }
-            }
-        }
-        __syncthreads();
-    }
-
     /// An entry that k of all and few of the groups' least are not above; one
     /// that none is above if there are not that many groups. With fewer than k
     /// that are there, the greatest.
@@ -180,10 +134,7 @@ struct NearEntries {
             return kNoEntry - 1;
         }
         const auto forEach = [&](auto take) {
-            forEachLeast(
-                    least, params.direct.groups, [&](uint32_t, uint64_t e) {
-                        take(e);
-                    });
+            forEachEntry<kThreads, 8>(least, params.direct.groups, take);
         };
         return Narrow{shared.narrow}.limit(forEach, k, params.mostNear);
     }

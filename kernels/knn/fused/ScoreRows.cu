@@ -13,6 +13,7 @@
 #include "kernels/common/Error.h"
 #include "kernels/common/PreferredL1.h"
 #include "kernels/device/AsyncCopy.cuh"
+#include "kernels/device/LaneSums.cuh"
 #include "kernels/knn/fused/PassedResults.cuh"
 #include "kernels/knn/fused/RowDistances.cuh"
 
@@ -149,13 +150,7 @@ struct ScoreRows {
                 words[w] = isThere && at < perRow ? bits[at] : 0;
                 count += __popc(words[w]);
             }
-            uint32_t place = count; // of this lane's first bit
-#pragma unroll
-            for (uint32_t lanes = 1; lanes < kPairLanes; lanes *= 2) {
-                const uint32_t other =
-                        __shfl_up_sync(kFullWarp, place, lanes, kPairLanes);
-                place += lane >= lanes ? other : 0;
-            }
+            uint32_t place = sumUpToLane<kPairLanes>(count);
             const uint32_t sum =
                     __shfl_sync(kFullWarp, place, kPairLanes - 1, kPairLanes);
             place += before - count;

@@ -12,6 +12,7 @@
 #include "kernels/common/Error.h"
 #include "kernels/device/AsyncCopy.cuh"
 #include "kernels/device/LaneMask.cuh"
+#include "kernels/device/LaneSums.cuh"
 #include "kernels/knn/fused/PassedResults.cuh"
 #include "kernels/knn/fused/ScoreFew.h"
 #include "kernels/knn/fused/ScoreRows.h"
@@ -197,14 +198,8 @@ __global__ __launch_bounds__(kThreads, kBlocks<kMetric>) void scoreSlotsKernel(
                 if (first > 0) {
                     here = read(row, first, 0);
                 }
-                uint32_t place = __popc(here);
-                const uint32_t own = place;
-#pragma unroll
-                for (uint32_t lanes = 1; lanes < kWarpSize; lanes *= 2) {
-                    const uint32_t other =
-                            __shfl_up_sync(kFullWarp, place, lanes);
-                    place += lane >= lanes ? other : 0;
-                }
+                const uint32_t own = __popc(here);
+                uint32_t place = sumUpToLane(own);
                 const uint32_t sum =
                         __shfl_sync(kFullWarp, place, kWarpSize - 1);
                 place += passed - own;

@@ -11,6 +11,7 @@
 #include "kernels/common/DependentLaunch.h"
 #include "kernels/device/Bitonic.cuh"
 #include "kernels/device/LaneMask.cuh"
+#include "kernels/device/LaneSums.cuh"
 #include "kernels/metric_space/gpu/RoughDistance.cuh"
 
 namespace faiss_bits::metric_space {
@@ -164,11 +165,7 @@ struct BitResults {
             const LaneBits& bits,
             uint32_t count,
             uint16_t* listed) {
-        uint32_t at = bits.count();
-        for (int other = 1; other < kWarpSize; other *= 2) {
-            const uint32_t before = __shfl_up_sync(kFullWarp, at, other);
-            at += lane >= other ? before : 0;
-        }
+        uint32_t at = sumUpToLane(bits.count());
         at -= bits.count();
 #pragma unroll
         for (int w = 0; w < kLaneWords; ++w) {

@@ -64,7 +64,8 @@ __device__ __forceinline__ void rankFound(
     }
     __syncwarp();
     const uint4 own = shared.fours[lane];
-    uint32_t before = lanesSumBefore(own.x + own.y + own.z + own.w);
+    const uint32_t all = own.x + own.y + own.z + own.w;
+    uint32_t before = sumUpToLane(all) - all;
     shared.fours[lane] = make_uint4(
             before,
             before + own.x,

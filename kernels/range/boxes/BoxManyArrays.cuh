@@ -94,7 +94,7 @@ __device__ __forceinline__ void sumCounts(
     for (uint32_t g = begin; g < end; ++g) {
         own += counts[g];
     }
-    const uint32_t upTo = lanesSum(own);
+    const uint32_t upTo = sumUpToLane(own);
     if (lane == 31) {
         totals[warp] = upTo;
     }

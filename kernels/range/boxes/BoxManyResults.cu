@@ -133,7 +133,7 @@ __device__ __forceinline__ void storeBits(
     for (uint32_t base = begin; base < end; base += 32) {
         const uint32_t word = base + lane < end ? bits[base + lane] : 0;
         const uint32_t own = __popc(word);
-        const uint32_t upTo = lanesSum(own);
+        const uint32_t upTo = sumUpToLane(own);
         const uint32_t total = __shfl_sync(kAllLanes, upTo, 31);
         for (uint32_t from = 0; from < total; from += 32) {
             const uint32_t rank = from + lane;

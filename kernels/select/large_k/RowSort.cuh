@@ -13,6 +13,7 @@
 #pragma once
 
 #include "kernels/device/BlockScan.cuh"
+#include "kernels/device/LaneSums.cuh"
 #include "kernels/select/large_k/Composite.cuh"
 #include "kernels/select/large_k/RowSortLaunch.h"
 #include "kernels/select/large_k/RowTile.cuh"
@@ -328,13 +329,7 @@ class RowSort {
         for (int w = 0; w < kPartWarps; ++w) {
             sum += mine[w * kRowSortStride];
         }
-        uint32_t upTo = sum;
-#pragma unroll
-        for (int lanes = 1; lanes < kParts; lanes *= 2) {
-            const uint32_t other =
-                    __shfl_up_sync(kFullWarp, upTo, lanes, kParts);
-            upTo += part >= lanes ? other : 0;
-        }
+        const uint32_t upTo = sumUpToLane<kParts>(sum);
         const uint32_t total = __shfl_sync(kFullWarp, upTo, kParts - 1, kParts);
         const uint32_t low = total & 0xFFFFu;
         const uint32_t both = low + (total >> 16);

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "kernels/device/LaneSums.cuh"
 #include "kernels/words/gpu/FoundBuffer.cuh"
 #include "kernels/words/gpu/WordLaunch.h"
 
@@ -127,11 +128,7 @@ static __global__ void __launch_bounds__(kRowThreads) sortRowsKernel(
             }
         }
         const uint32_t lane = threadIdx.x % 32;
-        uint32_t upTo = sum;
-        for (uint32_t step = 1; step < 32; step *= 2) {
-            const uint32_t other = __shfl_up_sync(~0u, upTo, step);
-            upTo += lane >= step ? other : 0;
-        }
+        const uint32_t upTo = sumUpToLane(sum);
         if (lane == 31) {
             warpSums[threadIdx.x / 32] = upTo;
         }

@@ -1,6 +1,7 @@
 /// Lists of queries that no other warp appends to.
 #pragma once
 
+#include "kernels/device/LaneSums.cuh"
 #include "kernels/knn/fused/tensor/DenseTest.cuh"
 
 namespace faiss_bits {
@@ -30,14 +31,7 @@ class OwnLists : private PassedBuffer {
         keepAllowed(masks[1], row + 8, column);
         // Both rows in one word: they have at most 128 each.
         const uint32_t own = __popc(masks[0]) | __popc(masks[1]) << 16;
-        uint32_t sum = own;
-        const int lane = threadIdx.x % kRowLanes;
-#pragma unroll
-        for (int lanes = 1; lanes < kRowLanes; lanes *= 2) {
-            const uint32_t other =
-                    __shfl_up_sync(kFullWarp, sum, lanes, kRowLanes);
-            sum += lane >= lanes ? other : 0;
-        }
+        const uint32_t sum = sumUpToLane<kRowLanes>(own);
         const uint32_t all =
                 __shfl_sync(kFullWarp, sum, kRowLanes - 1, kRowLanes);
         const uint32_t before = sum - own;
