@@ -83,13 +83,13 @@ struct RowsAgainBody {
     const RowsAgainParams& params;
 
     __device__ void run() {
-        const RowOfCluster<Threads> team(shared.sums, params.sampleParts);
+        const RowOfCluster<Threads> team(shared.sums, params.clusterBlocks);
         if (team.rank >= team.blocks) {
             return;
         }
-        const uint32_t clusters = gridDim.x / params.sampleParts;
+        const uint32_t clusters = gridDim.x / params.clusterBlocks;
         // The next of the misled rows, in their order, that is this cluster's.
-        uint32_t next = blockIdx.x / params.sampleParts;
+        uint32_t next = blockIdx.x / params.clusterBlocks;
         for (uint32_t from = 0; from < params.rows; from += Threads) {
             const bool isMisled = from + threadIdx.x < params.rows &&
                     !isSettled(from + threadIdx.x);

@@ -118,7 +118,7 @@ void launchRowsAgain(
             typename Keys::Tile,
             kAgainThreads>;
     KernelLaunch(kernel, dim3(blocks), kAgainThreads, 0, stream)
-            .inClusters(params.sampleParts)
+            .inClusters(params.clusterBlocks)
             .early()
             .enqueue(params);
 }

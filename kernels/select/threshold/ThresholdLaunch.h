@@ -34,7 +34,7 @@ void launchSplitRows(
         unsigned blocks,
         cudaStream_t stream);
 
-/// `blocks`: clusters of params.sampleParts.
+/// `blocks`: clusters of params.clusterBlocks.
 template <class Keys>
 void launchRowsAgain(
         const RowsAgainParams& params,

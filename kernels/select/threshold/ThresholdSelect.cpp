@@ -200,7 +200,7 @@ void settleLists(
         cudaStream_t stream) {
     RowsAgainParams again;
     static_cast<ThresholdParams&>(again) = params;
-    again.sampleParts = plan.lastBlocks;
+    again.clusterBlocks = plan.lastBlocks;
     again.rows = uint32_t(rows);
     again.settled = settled;
     const idx_t clusters = std::clamp<idx_t>(
