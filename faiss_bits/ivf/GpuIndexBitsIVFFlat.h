@@ -1,5 +1,7 @@
 #pragma once
 
+#include <cstdint> // FAISS 1.7.3 has it from nobody under GCC 13
+
 #include <faiss/gpu/GpuIndexIVFFlat.h>
 
 #include "faiss_bits/ivf/GpuIndexBitsIVF.h"

@@ -3,6 +3,8 @@
 /// Puts our index classes where a FAISS program names FAISS's: included before
 /// a source of FAISS's (-include), after which GpuIndexFlat is ours.
 
+#include <cstdint> // FAISS 1.7.3 has it from nobody under GCC 13
+
 // First the headers that declare or name FAISS's own classes.
 #include <faiss/IndexFlat.h>
 #include <faiss/gpu/GpuCloner.h>

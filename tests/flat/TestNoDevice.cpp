@@ -1,5 +1,6 @@
 /// The GPU part on a machine without a GPU: exceptions, never an abort.
 
+#include <cstdint> // before those of FAISS 1.7.3
 #include <functional>
 
 #include <faiss/IndexIVFFlat.h>
