@@ -207,9 +207,10 @@ struct ProductTile {
         Vectors::with(params, [&](const auto& vectors) {
             // Components are on their way for the time of a step.
             const auto pass = [&](int step, const TilePlace& from, int depth) {
-                addStep(step % 2, sums);
+                // Its additions would wait behind the products.
                 staging.store((step + 1) % 2, (step + 1) * kDepth);
                 staging.fetch(vectors, from, depth);
+                addStep(step % 2, sums);
                 __syncthreads();
             };
             staging.reset();
