@@ -7,6 +7,7 @@
 #include <typeinfo>
 
 #include <faiss/IndexIVF.h>
+#include <faiss/IndexIVFPQ.h>
 #include <faiss/impl/FaissAssert.h>
 
 #include "faiss_bits/common/GpuStaging.h"
@@ -33,10 +34,20 @@ constexpr idx_t kFewVectors = idx_t(1) << 20;
 void requireParams(const faiss::SearchParameters* params) {
     const auto* ivf = dynamic_cast<const faiss::SearchParametersIVF*>(params);
     const auto* flat = dynamic_cast<const SearchParametersBitsFlat*>(params);
+    const auto* product =
+            dynamic_cast<const faiss::IVFPQSearchParameters*>(params);
+    const std::type_info& type = typeid(*params);
     FAISS_THROW_IF_NOT_FMT(
-            ivf || flat || typeid(*params) == typeid(faiss::SearchParameters),
+            flat || product || type == typeid(faiss::SearchParametersIVF) ||
+                    type == typeid(SearchParametersBitsIVF) ||
+                    type == typeid(faiss::SearchParameters),
             "params is a %s: an IVF index takes SearchParametersIVF",
-            faiss_bits::detail::typeName(typeid(*params)).c_str());
+            faiss_bits::detail::typeName(type).c_str());
+    FAISS_THROW_IF_NOT_FMT(
+            !product || product->polysemous_ht == 0,
+            "params->polysemous_ht = %d: only 0 is supported, no filter by "
+            "Hamming distances",
+            product ? product->polysemous_ht : 0);
     FAISS_THROW_IF_NOT_MSG(
             !flat || !flat->resources,
             "params->resources are set: an IVF index searches on its own");

@@ -64,6 +64,16 @@ TEST_F(IvfFlatCalls, SmallParameters) {
     params.max_codes = 7;
     EXPECT_TRUE(faissThrowsNaming([&] { search(params); }, "max_codes", "7"));
     params.max_codes = 0;
+    faiss::IVFPQSearchParameters product;
+    product.nprobe = 5;
+    search(product);
+    data.expectExact(found, 5, k);
+    product.polysemous_ht = 3;
+    EXPECT_TRUE(
+            faissThrowsNaming([&] { search(product); }, "polysemous_ht", "3"));
+    struct Unknown : faiss::SearchParametersIVF {};
+    EXPECT_TRUE(
+            faissThrowsNaming([&] { search(Unknown()); }, "params", "Unknown"));
     faiss::IDSelectorRange range(0, 10);
     faiss::SearchParameters forQuantizer;
     forQuantizer.sel = &range;
