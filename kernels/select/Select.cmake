@@ -150,6 +150,17 @@ endforeach()
 add_instance("kernels/select/short_rows/FewOfBlockLaunch.cuh" "few_of_block"
   ${signatures})
 
+# Rows of 16-bit keys in pairs: numbers of a lane (NarrowChunksPlan.cpp).
+foreach(type __half __nv_bfloat16)
+  set(signatures "")
+  foreach(sorted 8 16)
+    list(APPEND signatures
+      "launchNarrowChunks<${type}, ${sorted}>(const ShortRowsParams&, cudaStream_t)")
+  endforeach()
+  add_instance("kernels/select/short_rows/NarrowChunksLaunch.cuh"
+    "narrow_chunks_${type}" ${signatures})
+endforeach()
+
 # Lists of entries to results, by one block a row; T of the keys.
 foreach(type float __half __nv_bfloat16)
   add_instance("kernels/survivors/FinishLaunch.cuh" "finish_${type}"
@@ -195,6 +206,7 @@ add_library(bits_select OBJECT
   select/short_rows/FewOfBlockPlan.cpp
   select/short_rows/FewOfLanesPlan.cpp
   select/short_rows/FewOfPacksPlan.cpp
+  select/short_rows/NarrowChunksPlan.cpp
   select/short_rows/ShortRowsSelect.cpp
   select/threshold/CombPlan.cpp
   select/threshold/HeldPlan.cpp

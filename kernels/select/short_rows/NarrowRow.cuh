@@ -8,8 +8,8 @@
 #include "kernels/select/short_rows/GroupSort.cuh"
 #include "kernels/select/short_rows/LaneGroup.cuh"
 #include "kernels/select/short_rows/NarrowPair.cuh"
+#include "kernels/select/short_rows/NarrowResult.cuh"
 #include "kernels/select/short_rows/NarrowWords.h"
-#include "kernels/survivors/WriteResult.cuh"
 
 namespace faiss_bits {
 
@@ -182,48 +182,21 @@ class NarrowRow {
         return high;
     }
 
-    /// Neighbouring lanes write neighbouring places.
     template <int kCount>
     __device__ __forceinline__ void write(
             const uint32_t (&numbers)[kCount],
             bool writes) const {
-        if constexpr (kCount > 1) {
-#pragma unroll
-            for (int i = 0; i < kCount; ++i) {
-                room_[turned(Group::lane() * kCount + i)] = numbers[i];
-            }
-            __syncwarp();
-        }
         // The row's keys come before what fills it up.
         const int most =
                 kSortsAll ? min(params_.k, int(params_.cols)) : params_.k;
-#pragma unroll
-        for (int i = 0; i < kCount; ++i) {
-            const int place = i * kLanes + Group::lane();
-            if (place < most && writes) {
-                const uint32_t number =
-                        kCount > 1 ? room_[turned(place)] : numbers[0];
-                writeResult<T>(
-                        params_,
-                        row_,
-                        place,
-                        makeEntry(
-                                widenKey(Pair::kType, number >> 16),
-                                number & 0xFFFFu));
-            }
-        }
+        NarrowResult<T, kLanes>::write(
+                params_, row_, most, numbers, room_, writes);
         if (kSortsAll && most < params_.k && writes) {
             for (int place = most + Group::lane(); place < params_.k;
                  place += kLanes) {
                 writeResult<T>(params_, row_, place, kNoEntry);
             }
         }
-    }
-
-    /// Where a number of the result lies in the room: numbers of one lane, and
-    /// of neighbours, lie in different banks.
-    __device__ __forceinline__ static uint32_t turned(uint32_t place) {
-        return place ^ place / 32 % 32;
     }
 
     const SelectParams& params_;

@@ -116,14 +116,19 @@ class ShortRowBound {
             const auto greatestUpTo = [&](uint32_t most) {
                 return Search::greatestUpTo(most, chunk_.keys, kept);
             };
-            const uint32_t finite = min(greatestUpTo(kInfinityKey - 1), most);
-            uint32_t high = limit == kNanKey ? finite : limit;
-            count = countOfAll(high);
-            const bool isBeyond = count < search.k;
-            if (__any_sync(kFullWarp, isBeyond)) {
-                const uint32_t greatest = greatestUpTo(kNanKey - 1);
-                high = isBeyond ? greatest : high;
+            uint32_t high = limit;
+            bool isBeyond = false;
+            if (__any_sync(kFullWarp, limit == kNanKey)) {
+                const uint32_t finite =
+                        min(greatestUpTo(kInfinityKey - 1), most);
+                high = limit == kNanKey ? finite : limit;
                 count = countOfAll(high);
+                isBeyond = count < search.k;
+                if (__any_sync(kFullWarp, isBeyond)) {
+                    const uint32_t greatest = greatestUpTo(kNanKey - 1);
+                    high = isBeyond ? greatest : high;
+                    count = countOfAll(high);
+                }
             }
             const uint32_t found = search.halveKeys(
                     count > kRoom && !isBeyond ? least : high,
@@ -241,14 +246,13 @@ class ShortRowBound {
                 continue;
             }
             const uint32_t key = kTurnsLanes
-                    ? __shfl_xor_sync(
-                              kFullWarp, chunk_.keys[i], i - kParts + 1)
+                    ? __shfl_xor_sync(kFullWarp, chunk_.keys[i], i - kParts + 1)
                     : chunk_.keys[i];
             parts[part] = min(parts[part], key);
         }
         // Up to infinity is far to halve.
-        const uint32_t high = min(
-                Search::greatestUpTo(kInfinityKey - 1, parts, kept), most);
+        const uint32_t high =
+                min(Search::greatestUpTo(kInfinityKey - 1, parts, kept), most);
         const auto countOfParts = [&](uint32_t m) { return countOf(parts, m); };
         const uint32_t all = countOfParts(high);
         const bool says = all >= search.k;

@@ -14,6 +14,7 @@
 #include "kernels/select/short_rows/FewOfPacksPlan.h"
 #include "kernels/select/short_rows/LaneListsLaunch.h"
 #include "kernels/select/short_rows/LeastOfRowsLaunch.h"
+#include "kernels/select/short_rows/NarrowChunksPlan.h"
 #include "kernels/select/short_rows/ShortChunk.h"
 #include "kernels/select/short_rows/ShortRowsLaunch.h"
 #include "kernels/select/short_rows/ShortRowsPolicy.h"
@@ -152,10 +153,12 @@ void runChunks(
             : nullptr;
     const int block = fewOfBlockItems(p);
     const FewOfLanesShape few = fewOfLanesShape(p);
+    const int narrow = narrowChunksSorted(p);
     const Launch launch = least || lists ? nullptr
             : packs.packs > 0            ? fewOfPacksLaunch(packs)
             : block > 0                  ? fewOfBlockLaunch(block)
             : few.items > 0              ? fewOfLanesLaunch(p.keyType, few)
+            : narrow > 0                 ? narrowChunksLaunch(p.keyType, narrow)
                                          : launchOf(p, policy);
     ShortRowsParams params;
     params.select = makeSelectParams(p);
@@ -180,6 +183,7 @@ struct ShortRowsFamily {
         FewOfPacksShape packs;
         int block = 0;
         FewOfLanesShape lanes;
+        int narrow = 0;
         bool isLeast = false;
         bool hasLists = false;
 
@@ -205,6 +209,10 @@ struct ShortRowsFamily {
                         std::to_string(lanes.items) +
                         " keys of a lane at a time";
             }
+            if (narrow > 0) {
+                return "a warp a row, 2048 keys at a time in pairs, " +
+                        std::to_string(narrow) + " sorted of a lane";
+            }
             return std::to_string(policy.lanes) + " lanes a row, " +
                     (isLeast ? "the least key"
                              : std::to_string(policy.items) +
@@ -221,6 +229,7 @@ struct ShortRowsFamily {
         plan.packs = fewOfPacksShape(p);
         plan.block = fewOfBlockItems(p);
         plan.lanes = fewOfLanesShape(p);
+        plan.narrow = narrowChunksSorted(p);
         return plan;
     }
     static size_t workspaceBytes(const SelectProblem&, const Plan&) {

@@ -88,9 +88,12 @@ struct ShortSort {
         }
         least = Group::least(least);
         greatest = Group::greatest(greatest);
-        // One more, for all that is not finite.
-        const uint32_t range = greatest >= least ? greatest - least + 1 : 1;
-        const int shift = max(0, kPlaceBits - __clz(int(range)));
+        // Behind the greatest by one step, for all that is not finite: in the
+        // greatest's own step it would be sorted by its column.
+        const uint32_t span = greatest >= least ? greatest - least : 0;
+        const int shift =
+                max(0, kPlaceBits - __clz(int(span + (1u << kPlaceBits))));
+        const uint32_t range = ((span >> shift) + 1) << shift;
         uint32_t numbers[kItems];
 #pragma unroll
         for (int i = 0; i < kItems; ++i) {
