@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include <cuda_runtime_api.h>
+#include <faiss/IndexIVFPQ.h>
 
 #include "tests/ivf/IvfHarness.h"
 
