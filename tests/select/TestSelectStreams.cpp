@@ -49,10 +49,12 @@ struct Enqueued {
     DeviceBuffer<uint8_t> scratch;
 };
 
+/// Several blocks share a row, by lists in scratch: more rows than clusters
+/// take, which need none.
 SelectCase splitCase(uint32_t seed) {
     SelectCase c;
-    c.rows = 2;
-    c.cols = 300000;
+    c.rows = 40;
+    c.cols = 60000;
     c.values = Values::FewDistinct;
     c.seed = seed;
     return c;
