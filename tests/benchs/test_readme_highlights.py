@@ -54,7 +54,7 @@ def test_nearest_of_few_vectors():
 
     def times_and_ratios(k):
         times = {(r["method"], r["n"]): r["ms"]
-                 for r in rows("h200/flat_few_vectors_ec3748a.json")
+                 for r in rows("h200/flat_few_vectors_0094109.json")
                  if (r["k"], r["d"], r["q"]) == (k, 128, 262144)}
         return (listed(f"{times[OURS, n]:.3g}" for n in ns),
                 listed(f"{times['faiss_flat', n] / times[OURS, n]:.0f}" for n in ns))
