@@ -104,7 +104,8 @@ INNER = """
     faiss_bits/common/* faiss_bits/flat/SearchCounters.h faiss_bits/flat/SelectedIds.h
     kernels/*/*/* kernels/canonical/* kernels/cluster/* kernels/device/*
     kernels/common/ContextId.h kernels/common/HostWord.h kernels/common/PerDevice.h
-    kernels/common/LaunchesTogether.h kernels/common/PreferredL1.h kernels/ivf/IvfAgain.h
+    kernels/common/KernelLaunch.h kernels/common/LaunchesTogether.h kernels/common/PreferredL1.h
+    kernels/ivf/IvfAgain.h
     kernels/ivf/IvfBoundedScans.h kernels/ivf/IvfChoice.h kernels/ivf/IvfCodeBound.h
     kernels/ivf/IvfDirect.h kernels/ivf/IvfDirectParams.h kernels/ivf/IvfDirectScratch.h
     kernels/ivf/IvfDistances.h kernels/ivf/IvfEstimateBound.h kernels/ivf/IvfFilterBits.h
