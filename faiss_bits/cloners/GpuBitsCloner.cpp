@@ -12,7 +12,6 @@
 
 #include "faiss_bits/common/FaissCompat.h"
 #include "faiss_bits/common/GpuStaging.h"
-#include "faiss_bits/common/TypeName.h"
 #include "faiss_bits/flat/GpuIndexBitsFlat.h"
 #include "faiss_bits/ivf/GpuIndexBitsIVFFlat.h"
 #include "faiss_bits/ivf/GpuIndexBitsIVFPQ.h"
@@ -161,7 +160,7 @@ faiss::Index* BitsToGpuCloner::clone_Index(const faiss::Index* index) {
             !useBFloat16 || holdsOthers(index),
             "useBFloat16 = true, but index is a %s, which no index of ours "
             "takes the place of",
-            faiss_bits::detail::typeName(typeid(*index)).c_str());
+            faiss::demangle_cpp_symbol(typeid(*index).name()).c_str());
     return ToGpuCloner::clone_Index(index);
 }
 

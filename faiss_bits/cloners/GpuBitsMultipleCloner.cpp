@@ -15,7 +15,6 @@
 #include "faiss_bits/cloners/GpuBitsCloner.h"
 #include "faiss_bits/common/FaissCompat.h"
 #include "faiss_bits/common/GpuStaging.h"
-#include "faiss_bits/common/TypeName.h"
 #include "faiss_bits/ivf/EmptyIvf.h"
 #include "faiss_bits/many/GpuIndexBitsReplicas.h"
 #include "faiss_bits/many/GpuIndexBitsShards.h"
@@ -38,7 +37,7 @@ std::unique_ptr<faiss::gpu::GpuIndex> clonePart(
     FAISS_THROW_IF_NOT_FMT(
             onGpu,
             "a %s has no copy on a GPU",
-            faiss_bits::detail::typeName(typeid(index)).c_str());
+            faiss::demangle_cpp_symbol(typeid(index).name()).c_str());
     (void)clone.release();
     return std::unique_ptr<faiss::gpu::GpuIndex>(onGpu);
 }
@@ -81,7 +80,7 @@ faiss::Index* flatQuantizer(
             flatten,
             "index->quantizer is a %s: an IndexFlat is needed, or "
             "options.common_ivf_quantizer, which makes one of it",
-            faiss_bits::detail::typeName(typeid(*quantizer)).c_str());
+            faiss::demangle_cpp_symbol(typeid(*quantizer).name()).c_str());
     std::vector<float> centroids(size_t(quantizer->ntotal) * quantizer->d);
     quantizer->reconstruct_n(0, quantizer->ntotal, centroids.data());
     made = std::make_unique<faiss::IndexFlat>(
@@ -192,7 +191,7 @@ faiss::Index* BitsToGpuClonerMultiple::clone_Index(const faiss::Index* index) {
                     dynamic_cast<const faiss::IndexPreTransform*>(index),
             "index is a %s, which no index of ours on several devices takes "
             "the place of%s",
-            faiss_bits::detail::typeName(typeid(*index)).c_str(),
+            faiss::demangle_cpp_symbol(typeid(*index).name()).c_str(),
             config.useBFloat16 ? " with config.useBFloat16 = true" : "");
     return faiss::Cloner::clone_Index(index);
 }

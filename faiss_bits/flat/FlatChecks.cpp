@@ -5,7 +5,6 @@
 #include <faiss/impl/FaissAssert.h>
 
 #include "faiss_bits/common/GpuStaging.h"
-#include "faiss_bits/common/TypeName.h"
 #include "faiss_bits/flat/GpuIndexBitsFlat.h"
 #include "faiss_bits/flat/SearchWithin.h"
 #include "faiss_bits/range/RangeCall.h"
@@ -26,7 +25,7 @@ void requireParameters(const faiss::SearchParameters* params) {
             "params is a %s: a flat index would have to ignore what it asks "
             "for; only a plain SearchParameters and a SearchParametersBitsFlat "
             "are taken",
-            faiss_bits::detail::typeName(typeid(*params)).c_str());
+            faiss::demangle_cpp_symbol(typeid(*params).name()).c_str());
 }
 
 } // namespace

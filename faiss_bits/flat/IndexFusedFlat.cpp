@@ -9,7 +9,6 @@
 #include <faiss/impl/FaissAssert.h>
 
 #include "faiss_bits/common/FaissErrors.h"
-#include "faiss_bits/common/TypeName.h"
 #include "faiss_bits/flat/FusedDistance.h"
 #include "faiss_bits/flat/SelectedIds.h"
 
@@ -207,7 +206,7 @@ void IndexFusedFlat::check_compatible_for_merge(
             "otherIndex is a %s: an IndexFusedFlat takes over the vectors of "
             "an "
             "IndexFusedFlat, IndexFlat, IndexFlatL2 or IndexFlatIP",
-            detail::typeName(typeid(otherIndex)).c_str());
+            faiss::demangle_cpp_symbol(typeid(otherIndex).name()).c_str());
     FAISS_THROW_IF_NOT_MSG(
             &otherIndex != this, "otherIndex is the index itself");
     FAISS_THROW_IF_NOT_FMT(

@@ -7,7 +7,6 @@
 
 #include "faiss_bits/common/FaissErrors.h"
 #include "faiss_bits/common/RangeArguments.h"
-#include "faiss_bits/common/TypeName.h"
 #include "faiss_bits/flat/FusedDistance.h"
 #include "faiss_bits/flat/IndexFusedFlat.h"
 #include "faiss_bits/flat/SelectedIds.h"
@@ -69,7 +68,7 @@ void applyParameters(
             typeid(*params) == typeid(faiss::SearchParameters),
             "params is a %s: a flat index would have to ignore what it asks "
             "for; only a plain SearchParameters is taken",
-            detail::typeName(typeid(*params)).c_str());
+            faiss::demangle_cpp_symbol(typeid(*params).name()).c_str());
     if (!params->sel) {
         return;
     }

@@ -10,7 +10,6 @@
 
 #include "faiss_bits/cloners/FusedCloner.h"
 #include "faiss_bits/common/FaissErrors.h"
-#include "faiss_bits/common/TypeName.h"
 
 namespace faiss_bits {
 
@@ -57,7 +56,7 @@ const faiss::IndexIVFFlat& checkedSource(const faiss::IndexIVFFlat& index) {
                     type == typeid(IndexFusedIVFFlat),
             "index is a %s, whose lists may hold more than vectors: an "
             "IndexIVFFlat or IndexFusedIVFFlat is needed",
-            detail::typeName(type).c_str());
+            faiss::demangle_cpp_symbol(type.name()).c_str());
     checkedMetric(index.metric_type);
     requireNotNull(index.quantizer, "index.quantizer");
     requireNotNull(index.invlists, "index.invlists");
@@ -174,7 +173,7 @@ void IndexFusedIVFFlat::check_compatible_for_merge(
             other && isPlainIvf(*other),
             "otherIndex is a %s: an IndexFusedIVFFlat takes over the lists of "
             "an IndexFusedIVFFlat or IndexIVFFlat",
-            detail::typeName(typeid(otherIndex)).c_str());
+            faiss::demangle_cpp_symbol(typeid(otherIndex).name()).c_str());
     FAISS_THROW_IF_NOT_MSG(other != this, "otherIndex is the index itself");
     requireNotNull(quantizer, "quantizer");
     requireNotNull(invlists, "invlists");

@@ -16,7 +16,6 @@
 
 #include "faiss_bits/common/FaissErrors.h"
 #include "faiss_bits/common/Interrupt.h"
-#include "faiss_bits/common/TypeName.h"
 #include "faiss_bits/flat/FusedDistance.h"
 #include "faiss_bits/flat/IndexFusedFlat.h"
 #include "faiss_bits/flat/SelectedIds.h"
@@ -47,7 +46,7 @@ void requireParams(const faiss::SearchParameters& params) {
     FAISS_THROW_IF_NOT_FMT(
             typeid(params) == typeid(faiss::SearchParametersIVF),
             "params is a %s: this index takes SearchParametersIVF",
-            detail::typeName(typeid(params)).c_str());
+            faiss::demangle_cpp_symbol(typeid(params).name()).c_str());
     const auto& ivf = static_cast<const faiss::SearchParametersIVF&>(params);
     FAISS_THROW_IF_NOT_MSG(
             !gpu::limitsLists(ivf),
@@ -98,7 +97,7 @@ void findLists(
                 typeid(*params) == typeid(faiss::SearchParameters),
                 "params->quantizer_params is a %s: a flat quantizer takes a "
                 "plain SearchParameters",
-                detail::typeName(typeid(*params)).c_str());
+                faiss::demangle_cpp_symbol(typeid(*params).name()).c_str());
         if (params->sel) {
             selected = detail::selectedIds(*params->sel, problem.numVectors);
             problem.vectorIds = selected.data();

@@ -12,7 +12,6 @@
 
 #include "faiss_bits/common/GpuStaging.h"
 #include "faiss_bits/common/LastPlans.h"
-#include "faiss_bits/common/TypeName.h"
 #include "faiss_bits/flat/SearchParametersBitsFlat.h"
 #include "faiss_bits/ivf/IvfLimits.h"
 #include "faiss_bits/ivf/ListStorage.h"
@@ -42,7 +41,7 @@ void requireParams(const faiss::SearchParameters* params) {
                     type == typeid(SearchParametersBitsIVF) ||
                     type == typeid(faiss::SearchParameters),
             "params is a %s: an IVF index takes SearchParametersIVF",
-            faiss_bits::detail::typeName(type).c_str());
+            faiss::demangle_cpp_symbol(type.name()).c_str());
     FAISS_THROW_IF_NOT_FMT(
             !product || product->polysemous_ht == 0,
             "params->polysemous_ht = %d: only 0 is supported, no filter by "

@@ -4,7 +4,6 @@
 
 #include <faiss/impl/FaissAssert.h>
 
-#include "faiss_bits/common/TypeName.h"
 #include "faiss_bits/ivf/IvfIndexSearch.h"
 #include "faiss_bits/ivf/ListStorage.h"
 #include "faiss_bits/ivf/OurIvf.h"
@@ -33,7 +32,7 @@ ListsBefore::ListsBefore(faiss::gpu::GpuIndex& index) {
     FAISS_THROW_IF_NOT_FMT(
             isOurs,
             "a %s is none of our inverted lists",
-            faiss_bits::detail::typeName(typeid(index)).c_str());
+            faiss::demangle_cpp_symbol(typeid(index).name()).c_str());
     lengths_ = lengthsOf(*base_);
     ntotal_ = index.ntotal;
 }

@@ -7,7 +7,6 @@
 #include <faiss/impl/FaissAssert.h>
 #include <faiss/impl/IDSelector.h>
 
-#include "faiss_bits/common/TypeName.h"
 #include "faiss_bits/flat/DeviceSelector.h"
 
 namespace faiss_bits::gpu::detail {
@@ -132,7 +131,7 @@ const faiss::IDSelector* selectorOf(const faiss::SearchParameters* params) {
             typeid(*params) == typeid(faiss::SearchParameters),
             "params is a %s: an index on several devices takes a "
             "SearchParameters, of which sel counts",
-            faiss_bits::detail::typeName(typeid(*params)).c_str());
+            faiss::demangle_cpp_symbol(typeid(*params).name()).c_str());
     return params->sel;
 }
 

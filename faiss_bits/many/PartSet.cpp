@@ -12,7 +12,6 @@
 #include <faiss/impl/FaissAssert.h>
 
 #include "faiss_bits/common/CallStream.h"
-#include "faiss_bits/common/TypeName.h"
 #include "faiss_bits/ivf/EmptyIvf.h"
 #include "faiss_bits/ivf/ListsBefore.h"
 #include "faiss_bits/ivf/OurIvf.h"
@@ -103,7 +102,7 @@ void PartSet::requireOurs(const char* what) const {
                 "not take vectors back",
                 what,
                 i,
-                faiss_bits::detail::typeName(typeid(*parts[i])).c_str());
+                faiss::demangle_cpp_symbol(typeid(*parts[i]).name()).c_str());
     }
 }
 

@@ -10,7 +10,6 @@
 #include <faiss/impl/FaissAssert.h>
 
 #include "faiss_bits/common/FaissErrors.h"
-#include "faiss_bits/common/TypeName.h"
 #include "kernels/metric_space/MetricChecks.h"
 #include "kernels/metric_space/cpu/Build.h"
 
@@ -175,7 +174,7 @@ void requireNoFilter(const faiss::SearchParameters* params) {
         FAISS_THROW_IF_NOT_FMT(
                 typeid(*params) == typeid(faiss::SearchParameters),
                 "params is a %s, of which this index knows nothing",
-                detail::typeName(typeid(*params)).c_str());
+                faiss::demangle_cpp_symbol(typeid(*params).name()).c_str());
         FAISS_THROW_IF_NOT_MSG(
                 !params->sel,
                 "params->sel is set, but indexes for metric spaces have no "

@@ -7,7 +7,8 @@
 #include <string>
 #include <typeinfo>
 
-#include "faiss_bits/common/TypeName.h"
+#include <faiss/impl/FaissException.h>
+
 #include "faiss_bits/flat/FusedDistance.h"
 #include "kernels/cpu/Range.h"
 
@@ -148,7 +149,8 @@ inline void rangeSearchOnStream(
         search(*space);
     } else if (!gpu::detail::asOurIvf(*index, search)) {
         throw std::runtime_error(
-                "index is a " + detail::typeName(typeid(*index)) +
+                "index is a " +
+                faiss::demangle_cpp_symbol(typeid(*index).name()) +
                 ", which has no range search on the device");
     }
     result.copyLimits(lims);

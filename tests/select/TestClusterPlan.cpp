@@ -3,26 +3,17 @@
 #include <gtest/gtest.h>
 
 #include "kernels/select/threshold/ThresholdPlan.h"
+#include "tests/select/OnH200.h"
 
 namespace faiss_bits::test {
 namespace {
-
-SelectProblem onH100(idx_t rows, idx_t cols, int k, DataType type) {
-    SelectProblem p;
-    p.rows = rows;
-    p.cols = cols;
-    p.k = k;
-    p.keyType = type;
-    p.device = {90, 132, 228 * 1024, 227 * 1024};
-    return p;
-}
 
 /// Where a cluster took less time than the launches of a split row (measured,
 /// H100). Of up to 262,144 columns, those with more results than blocks that
 /// hold rows find.
 TEST(ClusterPlans, FewLongRowsAreShared) {
     const auto blocks = [](idx_t rows, idx_t cols, int k, DataType type) {
-        const ThresholdPlan plan = planThreshold(onH100(rows, cols, k, type));
+        const ThresholdPlan plan = planThreshold(onH200(rows, cols, k, type));
         return plan.isCluster ? int(plan.sampleParts) : 0;
     };
     const DataType wide = DataType::Float32;
@@ -47,10 +38,10 @@ TEST(ClusterPlans, FewLongRowsAreShared) {
     EXPECT_EQ(blocks(8, 1 << 22, 10, wide), 16);
     EXPECT_EQ(blocks(8, (1 << 22) + 1, 10, wide), 0);
     EXPECT_EQ(blocks(8, 1 << 23, 10, narrow), 16);
-    SelectProblem p = onH100(1, 65537, 1100, wide);
+    SelectProblem p = onH200(1, 65537, 1100, wide);
     p.device.computeCapability = 80;
     EXPECT_FALSE(planThreshold(p).isCluster);
-    p = onH100(1, 65537, 1100, wide);
+    p = onH200(1, 65537, 1100, wide);
     p.device.multiprocessors = 50;
     EXPECT_EQ(planThreshold(p).sampleParts, 8u);
     p.device.blockSharedBytes = 100 * 1024;

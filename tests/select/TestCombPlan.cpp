@@ -7,23 +7,10 @@
 
 #include "kernels/select/threshold/CombLines.h"
 #include "kernels/select/threshold/CombPlan.h"
+#include "tests/select/OnH200.h"
 
 namespace faiss_bits::test {
 namespace {
-
-SelectProblem onH200(
-        idx_t rows,
-        idx_t cols,
-        int k,
-        DataType type = DataType::Float32) {
-    SelectProblem p;
-    p.rows = rows;
-    p.cols = cols;
-    p.k = k;
-    p.keyType = type;
-    p.device = {90, 132, 228 * 1024, 227 * 1024};
-    return p;
-}
 
 /// Threads of a block; 0: another plan.
 int threadsOf(const SelectProblem& p) {

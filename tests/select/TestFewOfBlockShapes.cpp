@@ -5,22 +5,15 @@
 #include "kernels/common/Error.h"
 #include "kernels/select/short_rows/FewOfBlockPlan.h"
 #include "kernels/select/short_rows/FewOfLanesPlan.h"
+#include "tests/select/OnH200.h"
 
 namespace faiss_bits::test {
 namespace {
 
-SelectProblem problemOf(idx_t cols, int k) {
-    SelectProblem p;
-    p.rows = 100000;
-    p.cols = cols;
-    p.k = k;
-    return p;
-}
-
 TEST(FewOfBlockShapes, HoldRows) {
     for (idx_t cols = 2; cols <= 16384; ++cols) {
         for (int k : {1, 2, 31, 40, 41, 64, 65}) {
-            const SelectProblem p = problemOf(cols, k);
+            const SelectProblem p = onH200(100000, cols, k);
             const int items = fewOfBlockItems(p);
             const bool isTaken = cols >= (k <= 40 ? 3042 : 2049) &&
                     cols <= 8161 && k >= 2 && k <= 64;
@@ -39,7 +32,7 @@ TEST(FewOfBlockShapes, HoldRows) {
 
 TEST(FewOfBlockShapes, HaveAsFewKeysAsThereAre) {
     const auto items = [](idx_t cols) {
-        return fewOfBlockItems(problemOf(cols, 41));
+        return fewOfBlockItems(onH200(100000, cols, 41));
     };
     EXPECT_EQ(items(2049), 32);
     EXPECT_EQ(items(4065), 32);
@@ -54,14 +47,14 @@ TEST(FewOfBlockShapes, AreOfManyRowsOfFloats) {
     const auto takes = [](const SelectProblem& p) {
         return fewOfBlockItems(p) > 0;
     };
-    SelectProblem p = problemOf(5000, 4);
+    SelectProblem p = onH200(100000, 5000, 4);
     EXPECT_TRUE(takes(p));
     p.keyType = DataType::Float16;
     EXPECT_FALSE(takes(p));
-    p = problemOf(5000, 4);
+    p = onH200(100000, 5000, 4);
     p.colBiasGiven = true;
     EXPECT_FALSE(takes(p));
-    p = problemOf(5000, 4);
+    p = onH200(100000, 5000, 4);
     p.rows = 16 * p.device.multiprocessors;
     EXPECT_FALSE(takes(p));
     p.rows += 1;

@@ -4,22 +4,16 @@
 
 #include "kernels/common/Error.h"
 #include "kernels/select/short_rows/FewOfPacksPlan.h"
+#include "tests/select/OnH200.h"
 
 namespace faiss_bits::test {
 namespace {
 
-SelectProblem problemOf(idx_t cols, int k) {
-    SelectProblem p;
-    p.rows = 100000;
-    p.cols = cols;
-    p.k = k;
-    return p;
-}
-
 TEST(FewOfPacksShapes, HoldRows) {
     for (int cols = kLeastPackCols; cols <= kMostPackCols; ++cols) {
         for (int k = 2; k <= 16; ++k) {
-            const FewOfPacksShape shape = fewOfPacksShape(problemOf(cols, k));
+            const FewOfPacksShape shape =
+                    fewOfPacksShape(onH200(100000, cols, k));
             const bool isTaken =
                     k >= (cols < 94 ? 5 : 2) && k <= (cols < 510 ? 16 : 8);
             ASSERT_EQ(shape.packs > 0, isTaken) << cols << " k=" << k;
@@ -38,10 +32,10 @@ TEST(FewOfPacksShapes, HoldRows) {
 
 TEST(FewOfPacksShapes, AreOfAsFewPacksAsThereAre) {
     const auto packs = [](idx_t cols) {
-        return fewOfPacksShape(problemOf(cols, 6)).packs;
+        return fewOfPacksShape(onH200(100000, cols, 6)).packs;
     };
     const auto lanes = [](idx_t cols) {
-        return fewOfPacksShape(problemOf(cols, 6)).lanes;
+        return fewOfPacksShape(onH200(100000, cols, 6)).lanes;
     };
     EXPECT_EQ(packs(79), 0);
     EXPECT_EQ(packs(80), 3);
@@ -61,18 +55,18 @@ TEST(FewOfPacksShapes, AreOfManyRowsOfFloats) {
     const auto takes = [](const SelectProblem& p) {
         return fewOfPacksShape(p).packs > 0;
     };
-    SelectProblem p = problemOf(100, 4);
+    SelectProblem p = onH200(100000, 100, 4);
     EXPECT_TRUE(takes(p));
-    EXPECT_FALSE(takes(problemOf(79, 6)));
-    EXPECT_FALSE(takes(problemOf(1022, 4)));
-    EXPECT_FALSE(takes(problemOf(100, 1)));
-    EXPECT_FALSE(takes(problemOf(100, 17)));
+    EXPECT_FALSE(takes(onH200(100000, 79, 6)));
+    EXPECT_FALSE(takes(onH200(100000, 1022, 4)));
+    EXPECT_FALSE(takes(onH200(100000, 100, 1)));
+    EXPECT_FALSE(takes(onH200(100000, 100, 17)));
     p.keyType = DataType::Float16;
     EXPECT_FALSE(takes(p));
-    p = problemOf(100, 4);
+    p = onH200(100000, 100, 4);
     p.colBiasGiven = true;
     EXPECT_FALSE(takes(p));
-    p = problemOf(100, 4);
+    p = onH200(100000, 100, 4);
     p.rows = 16 * p.device.multiprocessors;
     EXPECT_FALSE(takes(p));
     p.rows += 1;

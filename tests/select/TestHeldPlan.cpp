@@ -3,18 +3,10 @@
 #include <gtest/gtest.h>
 
 #include "kernels/select/threshold/HeldPlan.h"
+#include "tests/select/OnH200.h"
 
 namespace faiss_bits::test {
 namespace {
-
-SelectProblem onH200(idx_t rows, idx_t cols, int k) {
-    SelectProblem p;
-    p.rows = rows;
-    p.cols = cols;
-    p.k = k;
-    p.device = {90, 132, 228 * 1024, 227 * 1024};
-    return p;
-}
 
 /// Few rows of some thousand columns are held in registers, by one block or a
 /// cluster each; blocks of clusters have a multiprocessor of their own.

@@ -5,23 +5,19 @@
 #include "kernels/common/Error.h"
 #include "kernels/select/short_rows/FewOfLanesPlan.h"
 #include "kernels/select/short_rows/NarrowChunksPlan.h"
+#include "tests/select/OnH200.h"
 
 namespace faiss_bits::test {
 namespace {
 
-SelectProblem problemOf(idx_t cols, int k) {
-    SelectProblem p;
-    p.rows = 100000;
-    p.cols = cols;
-    p.k = k;
-    p.keyType = DataType::Float16;
-    return p;
+SelectProblem halves(idx_t cols, int k) {
+    return onH200(100000, cols, k, DataType::Float16);
 }
 
 TEST(NarrowChunksShapes, HaveRoom) {
     for (idx_t cols : {1025, 1500, 2017, 2018, 3071, 3072, 4096, 8192, 16384}) {
         for (int k = 1; k <= 512; ++k) {
-            const SelectProblem p = problemOf(cols, k);
+            const SelectProblem p = halves(cols, k);
             const int sorted = narrowChunksSorted(p);
             if (sorted == 0) {
                 continue;
@@ -34,7 +30,7 @@ TEST(NarrowChunksShapes, HaveRoom) {
     }
     EXPECT_THROW(narrowChunksLaunch(DataType::Float16, 4), Error);
     const auto sorted = [](idx_t cols, int k) {
-        return narrowChunksSorted(problemOf(cols, k));
+        return narrowChunksSorted(halves(cols, k));
     };
     EXPECT_EQ(sorted(3071, 33), 0);
     EXPECT_EQ(sorted(3071, 34), 8);
@@ -49,17 +45,17 @@ TEST(NarrowChunksShapes, HaveRoom) {
 }
 
 TEST(NarrowChunksShapes, AreOf16BitKeysWithoutBias) {
-    SelectProblem p = problemOf(5000, 100);
+    SelectProblem p = halves(5000, 100);
     EXPECT_GT(narrowChunksSorted(p), 0);
     p.keyType = DataType::BFloat16;
     EXPECT_GT(narrowChunksSorted(p), 0);
     p.keyType = DataType::Float32;
     EXPECT_EQ(narrowChunksSorted(p), 0);
     // A number has 16 bits for a column, of which all ones say none.
-    EXPECT_EQ(narrowChunksSorted(problemOf(65536, 100)), 0);
-    EXPECT_EQ(narrowChunksSorted(problemOf(1024, 100)), 0);
-    EXPECT_EQ(narrowChunksSorted(problemOf(5000, 512)), 0);
-    p = problemOf(5000, 100);
+    EXPECT_EQ(narrowChunksSorted(halves(65536, 100)), 0);
+    EXPECT_EQ(narrowChunksSorted(halves(1024, 100)), 0);
+    EXPECT_EQ(narrowChunksSorted(halves(5000, 512)), 0);
+    p = halves(5000, 100);
     p.rows = 16 * p.device.multiprocessors;
     EXPECT_EQ(narrowChunksSorted(p), 0);
     ++p.rows;

@@ -3,25 +3,16 @@
 #include <gtest/gtest.h>
 
 #include "kernels/select/threshold/ThresholdPlan.h"
+#include "tests/select/OnH200.h"
 
 namespace faiss_bits::test {
 namespace {
-
-/// On an H200, which is what the default traits say.
-SelectProblem problemOf(idx_t rows, idx_t cols, int k, DataType type) {
-    SelectProblem p;
-    p.rows = rows;
-    p.cols = cols;
-    p.k = k;
-    p.keyType = type;
-    return p;
-}
 
 /// One block a row, all rows at once or many rounds of them, has as many blocks
 /// as its registers allow, and every other plan as much room as it asks for.
 TEST(WholeRowsPlans, ManyRowsFillTheMultiprocessors) {
     const auto plan = [](idx_t rows, idx_t cols, int k, DataType type) {
-        return planThreshold(problemOf(rows, cols, k, type));
+        return planThreshold(onH200(rows, cols, k, type));
     };
     const auto expect = [&](idx_t rows, idx_t cols, int threads, int blocks) {
         for (const DataType type : {DataType::Float32, DataType::Float16}) {
