@@ -57,7 +57,8 @@ install_tools() {
         python3-numpy python3-h5py python3-matplotlib python3-tqdm)
     if [[ $purpose == test ]]; then
         packages+=(libgtest-dev libgmock-dev libbenchmark-dev python3-pytest
-            python3-hypothesis python3-scipy python3-venv python3-yaml ccache)
+            python3-pytest-timeout python3-hypothesis python3-scipy python3-venv
+            python3-yaml ccache)
     fi
     if [[ $purpose == words ]]; then
         packages+=(wbritish-huge wspanish)

@@ -4,6 +4,7 @@ torch, a count of what was skipped, and one hypothesis profile."""
 import collections
 import os
 import re
+import sys
 
 import faiss
 import hypothesis
@@ -38,6 +39,17 @@ def pytest_collection_modifyitems(items):
             item.add_marker(pytest.mark.skip(reason=why))
         if not why and item.get_closest_marker("cpu"):
             item.add_marker(pytest.mark.skip(reason="there is a GPU here"))
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_makereport(item):
+    """A failed test may leave the cluster that tests share in any state: the report
+    says in which, and the next test starts another."""
+    report = (yield).get_result()
+    clusters = sys.modules.get("clusters")
+    if report.failed and clusters:
+        report.sections.append(("cluster", clusters.state()))
+        clusters.close()
 
 
 def pytest_terminal_summary(terminalreporter):

@@ -9,6 +9,7 @@ import numpy as np
 from ..arrays import float32_number, neighbours, whole_number
 from ..fused import check_metric_arg
 from .batches import Batch, Runner
+from .errors import WorkerLostError
 from .groups import Group
 from .jobs import Deadline, checked_timeout
 from .merge import BYTES_OF_RESULT, empty_pairs, joined_ranges
@@ -133,14 +134,7 @@ class DistributedFlat:
             raise ValueError(
                 f"replicas = {self.replicas}, but there are {len(free)} workers"
             )
-        # Sizes are not known yet: some worker looks at the files.
-        first = Group(self._transport, [[]], self._options, 0, "shapes")
-        first.start(free[:1])
-        try:
-            files = [(spec.path, spec.column) for spec in specs]
-            shapes = first.call("shapes", files)[0]
-        finally:
-            first.stop()
+        shapes = self._shapes([(spec.path, spec.column) for spec in specs], free)
         self._shards, self.d = resolved(specs, shapes)
         self.ntotal = sum(shard.size for shard in self._shards)
         parts = placed(self._shards, each)
@@ -153,6 +147,20 @@ class DistributedFlat:
         self._prepare(deadline)
         for group in self._groups:
             group.fill(self._spare, deadline, self._wait, progress)
+
+    def _shapes(self, files, workers):
+        """(n, d) of every (path, column): the first worker that is not lost looks
+        at the files."""
+        for worker in workers:
+            first = Group(self._transport, [[]], self._options, 0, "shapes")
+            try:
+                first.start([worker])
+                return first.call("shapes", files)[0]
+            except WorkerLostError as error:
+                lost = error
+            finally:
+                first.stop()
+        raise lost
 
     def _prepare(self, deadline):
         """What comes before the vectors are loaded."""

@@ -27,6 +27,8 @@ else:
 needs_dask = pytest.mark.skipif(
     fd is None, reason="Dask is not installed (Debian: python3-distributed)"
 )
+# The longest takes 8 s on two cores.
+in_time = pytest.mark.timeout(180)
 WORKERS = 4
 _shared = {}
 
@@ -52,9 +54,37 @@ def client():
 
 
 def close():
-    for name in ("client", "cluster"):
-        if name in _shared:
-            _shared.pop(name).close()
+    """The next that asks for a client gets a new cluster."""
+    client = _shared.pop("client", None)
+    cluster = _shared.pop("cluster", None)
+    for one in (client, cluster):
+        try:
+            if one is not None:
+                one.close(timeout=10)
+        except TimeoutError:  # of a sick one; its processes end with this one
+            pass
+
+
+def state():
+    """What the scheduler knows of the workers and of all that it runs, and their
+    processes: for the report of a test that failed."""
+    if not _shared:
+        return "no cluster"
+    cluster = _shared["cluster"]
+    lines = [
+        f"{ws.address} {ws.name} {ws.status.name}, heard of "
+        f"{time.time() - ws.last_seen:.1f} s ago, {len(ws.actors)} actors"
+        for ws in list(cluster.scheduler.workers.values())
+    ]
+    lines += [
+        f"{ts.key}: {ts.state}, on {ts.processing_on}"
+        for ts in list(cluster.scheduler.tasks.values())
+    ]
+    lines += [
+        f"process {nanny.pid} of {nanny.worker_address}: {nanny.status.name}"
+        for nanny in list(cluster.workers.values())
+    ]
+    return "\n".join(lines)
 
 
 def whole(one, count=WORKERS):

@@ -9,6 +9,7 @@ from clusters import (
     client,
     fd,
     flat,
+    in_time,
     kill,
     needs_dask,
     pid,
@@ -21,7 +22,7 @@ import faiss_bits
 from faiss_bits.contrib import datasets
 from faiss_bits.contrib.knn_graph import knn_graph, open_graph
 
-pytestmark = needs_dask
+pytestmark = [needs_dask, in_time]
 L2, IP = faiss.METRIC_L2, faiss.METRIC_INNER_PRODUCT
 
 

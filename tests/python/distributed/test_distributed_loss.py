@@ -11,9 +11,11 @@ import pytest
 from clusters import (
     ShardSpec,
     client,
+    close,
     distributed,
     fd,
     flat,
+    in_time,
     kill,
     needs_dask,
     one_index,
@@ -22,7 +24,15 @@ from clusters import (
     saved,
 )
 
-pytestmark = needs_dask
+pytestmark = [needs_dask, in_time]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def own_cluster():
+    """Whose workers are others in the end than in the beginning."""
+    close()
+    yield
+    close()
 
 
 @pytest.fixture(scope="module")
@@ -161,6 +171,27 @@ def test_while_loading(vectors, expected):
             same(index.search(x[:4000], 10), expected)
     finally:
         client().run(SlowFile.put, 0)
+
+
+def test_while_it_looks_at_the_files(vectors, expected, monkeypatch):
+    """Another worker looks at them, and the index is whole."""
+    from faiss_bits.distributed import transport
+
+    x, path = vectors
+    victim, begin = sorted(client().nthreads())[0], transport.DaskTransport.call
+    asked = []
+
+    def call(self, handle, name, *args):
+        if name == "shapes":
+            asked.append(handle.worker)
+            if handle.worker == victim:
+                kill(victim)
+        return begin(self, handle, name, *args)
+
+    monkeypatch.setattr(transport.DaskTransport, "call", call)
+    with flat(ShardSpec.split(path, 4)) as index:
+        assert asked[0] == victim and len(asked) == 2 and asked[1] != victim
+        same(index.search(x[:4000], 10), expected)
 
 
 def test_progress_while_loading(vectors, monkeypatch):

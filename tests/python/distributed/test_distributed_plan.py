@@ -4,12 +4,12 @@ import dataclasses
 
 import numpy as np
 import pytest
-from clusters import ShardSpec, fd, flat, needs_dask, saved
+from clusters import ShardSpec, fd, flat, in_time, needs_dask, saved
 from conftest import make
 
 import faiss_bits
 
-pytestmark = needs_dask
+pytestmark = [needs_dask, in_time]
 N, D, W = 1003, 12, 4
 SLOW = None if fd is None else fd.Rates(
     scan=1e6, start=0.5, assign=1e5, sums=1e4, read=1e4, network=1e4, message=0.25, setup=2.0,

@@ -5,12 +5,22 @@ import faiss
 import numpy as np
 import oracle
 import pytest
-from clusters import ShardSpec, client, fd, flat, needs_dask, one_index, same, saved
+from clusters import (
+    ShardSpec,
+    client,
+    fd,
+    flat,
+    in_time,
+    needs_dask,
+    one_index,
+    same,
+    saved,
+)
 from conftest import make
 
 from faiss_bits.contrib import datasets
 
-pytestmark = needs_dask
+pytestmark = [needs_dask, in_time]
 L2, IP = faiss.METRIC_L2, faiss.METRIC_INNER_PRODUCT
 
 
