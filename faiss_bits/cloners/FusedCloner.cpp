@@ -7,6 +7,7 @@
 #include <faiss/IndexRefine.h>
 
 #include "faiss_bits/common/FaissErrors.h"
+#include "faiss_bits/common/FaissMetric.h"
 #include "faiss_bits/flat/FusedDistance.h"
 #include "faiss_bits/flat/IndexFusedFlat.h"
 #include "faiss_bits/ivf/IndexFusedIVFFlat.h"
@@ -15,7 +16,7 @@ namespace faiss_bits {
 
 faiss::Index* FusedCloner::clone_Index(const faiss::Index* index) {
     const auto* flat = dynamic_cast<const faiss::IndexFlat*>(index);
-    if (flat && isPlainFlat(*flat) && findFusedMetric(flat->metric_type)) {
+    if (flat && isPlainFlat(*flat) && detail::findMetric(flat->metric_type)) {
         return new IndexFusedFlat(*flat);
     }
     const auto* ivf = dynamic_cast<const faiss::IndexIVFFlat*>(index);

@@ -173,8 +173,25 @@ bool usesIterator(const Lists& lists) {
     return false;
 }
 
+template <class T, class = void>
+struct HasJaccard : std::false_type {};
+template <class T>
+struct HasJaccard<T, std::void_t<decltype(T::METRIC_Jaccard)>>
+        : std::true_type {};
+
 } // namespace detail
 #endif
+
+/// METRIC_Jaccard came with 1.7.4.
+template <class MetricType>
+constexpr bool isJaccard(MetricType metric) {
+    if constexpr (detail::HasJaccard<MetricType>::value) {
+        return metric == MetricType::METRIC_Jaccard;
+    } else {
+        (void)metric;
+        return false;
+    }
+}
 
 namespace gpu {
 
@@ -207,12 +224,6 @@ template <class T, class = void>
 struct HasUseCuvs : std::false_type {};
 template <class T>
 struct HasUseCuvs<T, std::void_t<decltype(std::declval<T&>().use_cuvs)>>
-        : std::true_type {};
-
-template <class T, class = void>
-struct HasJaccard : std::false_type {};
-template <class T>
-struct HasJaccard<T, std::void_t<decltype(T::METRIC_Jaccard)>>
         : std::true_type {};
 
 template <class T, class = void>
@@ -283,17 +294,6 @@ constexpr bool isBFloat16(DistanceType type) {
         return type == DistanceType::BF16;
     } else {
         (void)type;
-        return false;
-    }
-}
-
-/// METRIC_Jaccard came with 1.7.4.
-template <class MetricType>
-constexpr bool isJaccard(MetricType metric) {
-    if constexpr (detail::HasJaccard<MetricType>::value) {
-        return metric == MetricType::METRIC_Jaccard;
-    } else {
-        (void)metric;
         return false;
     }
 }

@@ -2,12 +2,12 @@
 
 #include <algorithm>
 #include <cmath>
-#include <optional>
 
 #include <faiss/gpu/utils/DeviceUtils.h>
 #include <faiss/impl/FaissAssert.h>
 
 #include "faiss_bits/common/CallStream.h"
+#include "faiss_bits/common/FaissMetric.h"
 #include "kernels/common/CudaCheck.h"
 #include "kernels/common/Workspace.h"
 
@@ -22,30 +22,6 @@ constexpr size_t kMiB = size_t(1) << 20;
 constexpr size_t kLeastScratch = 32 * kMiB;
 /// Pageable memory: about 30 ms.
 constexpr size_t kCopyAtOnce = 256 * kMiB;
-
-std::optional<Metric> metricOf(faiss::MetricType metric) {
-    switch (metric) {
-        case faiss::METRIC_INNER_PRODUCT:
-            return Metric::InnerProduct;
-        case faiss::METRIC_L2:
-            return Metric::L2;
-        case faiss::METRIC_L1:
-            return Metric::L1;
-        case faiss::METRIC_Linf:
-            return Metric::Linf;
-        case faiss::METRIC_Lp:
-            return Metric::Lp;
-        case faiss::METRIC_Canberra:
-            return Metric::Canberra;
-        case faiss::METRIC_BrayCurtis:
-            return Metric::BrayCurtis;
-        case faiss::METRIC_JensenShannon:
-            return Metric::JensenShannon;
-        default:
-            return isJaccard(metric) ? std::optional(Metric::Jaccard)
-                                     : std::nullopt;
-    }
-}
 
 } // namespace
 
@@ -65,21 +41,11 @@ void requireDevice(int device) {
 }
 
 Metric requireMetric(faiss::MetricType metric) {
-    const std::optional<Metric> known = metricOf(metric);
-    FAISS_THROW_IF_NOT_FMT(
-            known.has_value(),
-            "metric = %d is not supported: METRIC_L2 (%d), "
-            "METRIC_INNER_PRODUCT (%d), METRIC_L1, METRIC_Linf, METRIC_Lp, "
-            "METRIC_Canberra, METRIC_BrayCurtis, METRIC_JensenShannon and "
-            "METRIC_Jaccard are",
-            int(metric),
-            int(faiss::METRIC_L2),
-            int(faiss::METRIC_INNER_PRODUCT));
-    return *known;
+    return faiss_bits::detail::knownMetric(metric);
 }
 
 bool hasMetric(faiss::MetricType metric) {
-    return metricOf(metric).has_value();
+    return faiss_bits::detail::findMetric(metric).has_value();
 }
 
 float requireMetricArg(Metric metric, const char* name, float value) {

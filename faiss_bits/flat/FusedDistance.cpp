@@ -5,6 +5,7 @@
 #include <faiss/impl/FaissAssert.h>
 
 #include "faiss_bits/common/FaissErrors.h"
+#include "faiss_bits/common/FaissMetric.h"
 #include "faiss_bits/common/Interrupt.h"
 #include "faiss_bits/common/PlanLog.h"
 #include "faiss_bits/common/PlanText.h"
@@ -60,41 +61,13 @@ std::string planText(const cpu::KnnProblem<T>& problem) {
 
 } // namespace
 
-std::optional<Metric> findFusedMetric(faiss::MetricType metric) {
-    switch (metric) {
-        case faiss::METRIC_L2:
-            return Metric::L2;
-        case faiss::METRIC_INNER_PRODUCT:
-            return Metric::InnerProduct;
-        case faiss::METRIC_L1:
-            return Metric::L1;
-        case faiss::METRIC_Linf:
-            return Metric::Linf;
-        case faiss::METRIC_Lp:
-            return Metric::Lp;
-        default:
-            return {};
-    }
-}
-
 Metric fusedMetricOf(faiss::MetricType metric, double metricArg) {
-    const std::optional<Metric> found = findFusedMetric(metric);
+    const Metric known = detail::knownMetric(metric);
     FAISS_THROW_IF_NOT_FMT(
-            found,
-            "metric = %d is not supported: METRIC_INNER_PRODUCT (%d), "
-            "METRIC_L2 (%d), METRIC_L1 (%d), METRIC_Linf (%d) and METRIC_Lp "
-            "(%d) are",
-            int(metric),
-            int(faiss::METRIC_INNER_PRODUCT),
-            int(faiss::METRIC_L2),
-            int(faiss::METRIC_L1),
-            int(faiss::METRIC_Linf),
-            int(faiss::METRIC_Lp));
-    FAISS_THROW_IF_NOT_FMT(
-            found != Metric::Lp || (metricArg > 0 && std::isfinite(metricArg)),
+            known != Metric::Lp || (metricArg > 0 && std::isfinite(metricArg)),
             "metric_arg = %g: the p of METRIC_Lp must be a number above 0",
             metricArg);
-    return *found;
+    return known;
 }
 
 void bfKnnFused(cpu::KnnProblem<float> problem) {

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <optional>
 #include <string>
 
 #include <faiss/MetricType.h>
@@ -10,12 +9,10 @@
 
 namespace faiss_bits {
 
-/// The kernels' name of one of FAISS's metrics: METRIC_L2, INNER_PRODUCT, L1,
-/// Linf and Lp; none for any other.
-std::optional<Metric> findFusedMetric(faiss::MetricType metric);
-
-/// The same, but throws FaissException naming any other, or a metric_arg (the p
-/// of METRIC_Lp, not read for the others) that is not a number above 0.
+/// The kernels' name of METRIC_L2, INNER_PRODUCT, L1, Linf, Lp, Canberra,
+/// BrayCurtis, JensenShannon or Jaccard. Throws FaissException naming any
+/// other, or a metric_arg (the p of METRIC_Lp, not read for the others) that is
+/// not a number above 0.
 Metric fusedMetricOf(faiss::MetricType metric, double metricArg);
 
 /// Exact k nearest neighbours on the CPU without an index: cpu::runKnn

@@ -15,6 +15,7 @@
 #include <faiss/utils/utils.h>
 
 #include "faiss_bits/common/FaissErrors.h"
+#include "faiss_bits/common/FaissMetric.h"
 #include "faiss_bits/common/Interrupt.h"
 #include "faiss_bits/flat/FusedDistance.h"
 #include "faiss_bits/flat/IndexFusedFlat.h"
@@ -72,7 +73,8 @@ void findLists(
         idx_t* lists,
         const faiss::SearchParameters* params) {
     const auto* flat = dynamic_cast<const faiss::IndexFlat*>(&quantizer);
-    if (!flat || !isPlainFlat(*flat) || !findFusedMetric(flat->metric_type)) {
+    if (!flat || !isPlainFlat(*flat) ||
+        !detail::findMetric(flat->metric_type)) {
         // FAISS's flat indexes write no label where no distance is a number.
         std::fill_n(lists, n * nprobe, idx_t(-1));
         quantizer.search(n, x, nprobe, distances, lists, params);

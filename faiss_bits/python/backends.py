@@ -8,7 +8,8 @@ from . import devices
 _NAMES = ("auto", "gpu", "cpu")
 # FAISS's number of a metric, or our name where it has none: Jaccard came with
 # 1.7.4.
-_GPU_METRICS = (
+JACCARD = getattr(faiss, "METRIC_Jaccard", "jaccard")
+_METRICS = (
     faiss.METRIC_L2,
     faiss.METRIC_INNER_PRODUCT,
     faiss.METRIC_L1,
@@ -17,7 +18,7 @@ _GPU_METRICS = (
     faiss.METRIC_Canberra,
     faiss.METRIC_BrayCurtis,
     faiss.METRIC_JensenShannon,
-    getattr(faiss, "METRIC_Jaccard", "jaccard"),
+    JACCARD,
     "cosine",
 )
 _GPU_TYPES = ("float32", "float16")
@@ -52,8 +53,8 @@ def backend(metric=faiss.METRIC_L2, dtype="float32"):
 
 
 def is_metric(metric):
-    """Whether the GPU, which has all of them, has the metric."""
-    return isinstance(metric, (str, int, np.integer)) and metric in _GPU_METRICS
+    """Whether GPU and CPU, which have the same ones, have the metric."""
+    return isinstance(metric, (str, int, np.integer)) and metric in _METRICS
 
 
 def _type_of(dtype):

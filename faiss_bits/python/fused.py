@@ -15,7 +15,7 @@ from .arrays import (
     pointer,
     whole_number,
 )
-from .backends import is_metric
+from .backends import JACCARD, is_metric
 from .compiled import swigfaiss_bits
 from .search_modes import mode_of
 from .torch_interop import is_tensor
@@ -28,17 +28,18 @@ _METRICS = {
     faiss.METRIC_L1: swigfaiss_bits.Metric_L1,
     faiss.METRIC_Linf: swigfaiss_bits.Metric_Linf,
     faiss.METRIC_Lp: swigfaiss_bits.Metric_Lp,
+    faiss.METRIC_Canberra: swigfaiss_bits.Metric_Canberra,
+    faiss.METRIC_BrayCurtis: swigfaiss_bits.Metric_BrayCurtis,
+    faiss.METRIC_JensenShannon: swigfaiss_bits.Metric_JensenShannon,
+    JACCARD: swigfaiss_bits.Metric_Jaccard,
     "cosine": swigfaiss_bits.Metric_Cosine,
 }
 
 
 def check_metric(metric, metric_arg):
     """The kernels' number of a metric and its checked argument."""
-    if not is_metric(metric) or metric not in _METRICS:
-        raise ValueError(
-            f"metric = {metric!r} is none of METRIC_L2, METRIC_INNER_PRODUCT, "
-            "METRIC_L1, METRIC_Linf, METRIC_Lp and 'cosine', which the CPU has"
-        )
+    if not is_metric(metric):
+        raise ValueError(f"metric = {metric!r} is none that knn() has")
     return _METRICS[metric], check_metric_arg(metric, metric_arg)
 
 

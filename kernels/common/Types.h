@@ -15,8 +15,8 @@ enum class DataType : uint8_t { Float32, Float16, BFloat16 };
 /// Type of the ids that a call reads and writes.
 enum class IdType : uint8_t { Int32, Int64 };
 
-/// How far a vector is from a query. The families on the CPU know all up to
-/// Cosine and refuse the others.
+/// How far a vector is from a query. Inverted lists and indexes for metric
+/// spaces know some of them, and refuse the others.
 enum class Metric : uint8_t {
     L2,           ///< squared; smallest first
     InnerProduct, ///< largest first

@@ -1,11 +1,9 @@
-// Terms of canonical distances in vectors of float64: the operations of
-// kernels/canonical/Distance.h, each rounded and none fused, so that every
-// lane has the bits of the definition.
+// What the kernels of canonical distances share: components as float64, slots
+// that are joined, keys, and what fused sums say of canonical ones.
 
 #include <hwy/highway.h>
 
-#include "kernels/canonical/Distance.h"
-#include "kernels/cpu/CanonicalTypes.h"
+#include "kernels/cpu/CanonicalTerms-inl.h"
 
 #if defined(FAISS_BITS_KERNELS_CPU_CANONICAL_INL_H_) == \
         defined(HWY_TARGET_TOGGLE)
@@ -13,13 +11,6 @@
 #undef FAISS_BITS_KERNELS_CPU_CANONICAL_INL_H_
 #else
 #define FAISS_BITS_KERNELS_CPU_CANONICAL_INL_H_
-#endif
-
-// Loops over sums vanish only if the compiler unrolls them all.
-#if HWY_COMPILER_CLANG
-#define FAISS_BITS_UNROLL_SUMS _Pragma("clang loop unroll(full)")
-#else
-#define FAISS_BITS_UNROLL_SUMS _Pragma("GCC unroll 32")
 #endif
 
 HWY_BEFORE_NAMESPACE();
@@ -34,73 +25,6 @@ using SlotVec = hn::Vec<SlotTag>;
 constexpr int slotLanes() {
     return int(hn::MaxLanes(SlotTag()));
 }
-
-/// canonical::Power, by vectors where it is made of products.
-struct CanonicalPowers {
-    explicit CanonicalPowers(double p)
-            : scalar(p), halves(scalar.isSimple() ? int(2 * p) : 0) {}
-
-    template <class D, class V>
-    HWY_NOINLINE V operator()(D d, V base) const {
-        if (halves > 0) {
-            auto result = halves & 1 ? hn::Sqrt(base) : hn::Set(d, 1.0);
-            for (int rest = halves >> 1; rest != 0; rest >>= 1) {
-                if (rest & 1) {
-                    result = hn::Mul(result, base);
-                }
-                base = hn::Mul(base, base);
-            }
-            return result;
-        }
-        HWY_ALIGN double lanes[hn::MaxLanes(D())];
-        hn::Store(base, d, lanes);
-        for (double& lane : lanes) {
-            lane = scalar(lane);
-        }
-        return hn::Load(d, lanes);
-    }
-
-    canonical::Power scalar;
-    int halves;
-};
-
-struct CanonicalProduct {
-    template <class D, class V>
-    static HWY_INLINE V add(D, V sum, V x, V q, const CanonicalPowers&) {
-        return hn::Add(sum, hn::Mul(x, q));
-    }
-    template <class D, class V>
-    static HWY_INLINE V join(D, V a, V b) {
-        return hn::Add(a, b);
-    }
-};
-
-/// The same where the product of two float32 is exact.
-struct FusedProduct : CanonicalProduct {
-    template <class D, class V>
-    static HWY_INLINE V add(D, V sum, V x, V q, const CanonicalPowers&) {
-        return hn::MulAdd(x, q, sum);
-    }
-};
-
-struct CanonicalSquares : CanonicalProduct {
-    template <class D, class V>
-    static HWY_INLINE V add(D, V sum, V x, V q, const CanonicalPowers&) {
-        const auto difference = hn::Sub(x, q);
-        return hn::Add(sum, hn::Mul(difference, difference));
-    }
-};
-
-/// Squares whose addition is fused: less work, and not canonical. The sum is
-/// within fusedShare() of the canonical one; where numbers that far apart have
-/// the same float32, that is the canonical distance (roundsAlike).
-struct FusedSquares : CanonicalProduct {
-    template <class D, class V>
-    static HWY_INLINE V add(D, V sum, V x, V q, const CanonicalPowers&) {
-        const auto difference = hn::Sub(x, q);
-        return hn::MulAdd(difference, difference, sum);
-    }
-};
 
 /// Of d fused squares, relative to their sum: the same differences are squared
 /// and added on both sides, with at most d + 1 roundings each.
@@ -134,56 +58,6 @@ constexpr bool triesFused() {
 #else
     return false;
 #endif
-}
-
-struct CanonicalAbsolute : CanonicalProduct {
-    template <class D, class V>
-    static HWY_INLINE V add(D, V sum, V x, V q, const CanonicalPowers&) {
-        return hn::Add(sum, hn::Abs(hn::Sub(x, q)));
-    }
-};
-struct CanonicalLargest {
-    /// As integers, which order as numbers without a sign do; NaN is largest.
-    template <class D, class V>
-    static HWY_INLINE V join(D d, V a, V b) {
-        const hn::RebindToSigned<D> di;
-        return hn::BitCast(d, hn::Max(hn::BitCast(di, a), hn::BitCast(di, b)));
-    }
-    template <class D, class V>
-    static HWY_INLINE V add(D d, V sum, V x, V q, const CanonicalPowers&) {
-        return join(d, sum, hn::Abs(hn::Sub(x, q)));
-    }
-};
-struct CanonicalPower : CanonicalProduct {
-    template <class D, class V>
-    static HWY_INLINE V
-    add(D d, V sum, V x, V q, const CanonicalPowers& power) {
-        return hn::Add(sum, power(d, hn::Abs(hn::Sub(x, q))));
-    }
-};
-
-template <KernelMetric kMetric, class T>
-constexpr auto canonicalTerms() {
-    if constexpr (kMetric == KernelMetric::L1) {
-        return CanonicalAbsolute();
-    } else if constexpr (kMetric == KernelMetric::Linf) {
-        return CanonicalLargest();
-    } else if constexpr (
-            kMetric == KernelMetric::L2 || kMetric == KernelMetric::Squares) {
-        return CanonicalSquares();
-    } else if constexpr (kMetric == KernelMetric::Power) {
-        return CanonicalPower();
-    } else if constexpr (HWY_NATIVE_FMA && sizeof(T) == sizeof(float)) {
-        return FusedProduct();
-    } else {
-        return CanonicalProduct();
-    }
-}
-
-/// True if keys are negated distances.
-template <KernelMetric kMetric>
-constexpr bool isNegated() {
-    return kMetric == KernelMetric::Product || kMetric == KernelMetric::Cosine;
 }
 
 /// The slots of one sum that stand in different vectors, or lanes of them,
@@ -271,6 +145,14 @@ HWY_INLINE void storeKeys(D d, V distances, T* to) {
         hn::StoreU(isNegated<kMetric>() ? hn::Neg(keys) : keys, narrow, to);
     }
 #endif
+}
+
+/// a / b, and 0 for 0 / 0.
+template <class D, class V>
+HWY_INLINE V quotientOf(D d, V a, V b) {
+    const auto zero = hn::Zero(d);
+    return hn::IfThenZeroElse(
+            hn::And(hn::Eq(a, zero), hn::Eq(b, zero)), hn::Div(a, b));
 }
 
 /// Canonical cosines of their three sums.

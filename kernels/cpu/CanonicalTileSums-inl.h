@@ -3,6 +3,8 @@
 
 #include <hwy/highway.h>
 
+#include <type_traits>
+
 #include "kernels/cpu/Canonical-inl.h"
 #include "kernels/cpu/Loops-inl.h"
 
@@ -20,10 +22,11 @@ namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
 /// Queries that meet a vector of vectors at a time: 24 of 32 registers hold
-/// their slots, or 8 of 16.
+/// their slots, or 8 of 16. Logarithms need many themselves.
+template <KernelMetric kMetric>
 constexpr int canonicalRows() {
 #if HWY_TARGET <= HWY_AVX3 || HWY_ARCH_ARM_A64
-    return 3;
+    return kMetric == KernelMetric::JensenShannon ? 1 : 3;
 #else
     return 1;
 #endif
@@ -169,11 +172,26 @@ HWY_INLINE void computeCanonical(
     SlotVec sums[kRows];
     sumLanes<Terms, kRows, false>(
             panel.queries, kTile, panel.vectors, panel.depth, power, sums);
+    using Divisors = decltype(canonicalDivisors<kMetric>());
+    SlotVec divisors[kRows];
+    if constexpr (!std::is_void_v<Divisors>) {
+        sumLanes<Divisors, kRows, false>(
+                panel.queries,
+                kTile,
+                panel.vectors,
+                panel.depth,
+                power,
+                divisors);
+    }
     FAISS_BITS_UNROLL_SUMS
     for (int r = 0; r < kRows; ++r) {
         if constexpr (kMetric == KernelMetric::Cosine) {
             sums[r] = cosineOf(
                     d, sums[r], panel.vectorSquares, panel.querySquares[r]);
+        } else if constexpr (kMetric == KernelMetric::JensenShannon) {
+            sums[r] = hn::Mul(hn::Set(d, 0.5), sums[r]);
+        } else if constexpr (!std::is_void_v<Divisors>) {
+            sums[r] = quotientOf(d, sums[r], divisors[r]);
         }
         storeKeys<kMetric>(d, sums[r], to + r * tileVectors<T>());
     }

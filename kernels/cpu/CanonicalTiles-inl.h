@@ -55,7 +55,7 @@ void runCanonicalTiles(const TileJob<T>& job) {
     const SlotTag d;
     constexpr int kTile = tileQueries<T>();
     constexpr int kWidth = tileVectors<T>();
-    constexpr int kRows = canonicalRows();
+    constexpr int kRows = canonicalRows<kMetric>();
     constexpr int kVecs = kWidth / slotLanes();
     constexpr bool kIsCosine = kMetric == KernelMetric::Cosine;
     constexpr bool kTriesProducts = triesProducts<kMetric, T>();
@@ -196,8 +196,12 @@ void runCanonicalTiles(const TileJob<T>& job) {
                 }
             } else {
                 for (int v = 0; v < kVecs; ++v) {
-                    for (int row = 0; row < rows; row += kRows) {
+                    int row = 0;
+                    for (; row + kRows <= rows; row += kRows) {
                         compute(std::integral_constant<int, kRows>(), row, v);
+                    }
+                    for (; row < rows; ++row) {
+                        compute(std::integral_constant<int, 1>(), row, v);
                     }
                 }
             }

@@ -44,7 +44,8 @@ struct RescoreJob {
 
 template <class T>
 struct CanonicalKernels {
-    /// Fills what `query` has behind `components`.
+    /// Fills what `query` has behind `components`. These two are null for
+    /// metrics that are always canonical.
     void (*prepareQuery)(const T* row, int depth, CanonicalQuery& query) =
             nullptr;
     void (*rescore)(const RescoreJob<T>&) = nullptr;

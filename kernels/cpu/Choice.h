@@ -21,6 +21,7 @@ enum class Variant : uint8_t {
     /// No packing: every vector is read once and met by all queries. Not in the
     /// paper. Chosen by the shape alone (1 or 2 queries, up to 4 from 384
     /// components on), as it rounds differently; the others agree on every bit.
+    /// Not of Canberra, BrayCurtis, JensenShannon and Jaccard.
     Direct,
 };
 
@@ -61,7 +62,9 @@ struct Choice {
     Arithmetic arithmetic = Arithmetic::Auto; ///< of certified searches
     int queryBlock = 0;  ///< m_c: most queries packed at a time by a thread
     int vectorBlock = 0; ///< n_c: vectors packed at a time for all threads
-    int depthBlock = 0;  ///< d_c: components packed at a time
+    /// d_c: components packed at a time. Not of canonical distances of whole
+    /// blocks, which take all.
+    int depthBlock = 0;
     /// Instruction set, one of targetNames(); empty: the best that runs here.
     /// The environment's FAISS_BITS_CPU_TARGET stands in for an empty one.
     std::string target;

@@ -121,6 +121,13 @@ double operationsOf(KernelMetric metric) {
             return 4;
         case KernelMetric::Power:
             return 60;
+        case KernelMetric::Canberra:
+            return 130;
+        case KernelMetric::BrayCurtis:
+        case KernelMetric::Jaccard:
+            return 30;
+        case KernelMetric::JensenShannon:
+            return 900;
         default:
             return 2;
     }

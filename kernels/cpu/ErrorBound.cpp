@@ -36,8 +36,9 @@ double roundings(KernelMetric metric, double d, double power) {
             // Products: twice the power. std::pow: within 8 units in the last
             // place, where glibc documents one.
             return d + 2 * power + 20;
+        default:
+            return kInfinity; // no other arithmetic than the canonical one
     }
-    return kInfinity;
 }
 
 } // namespace

@@ -14,6 +14,17 @@ enum class KernelMetric : uint8_t {
     Linf,    ///< largest |q - x|; NaN wins
     Squares, ///< (q - x)^2: Lp with p = 2
     Power,   ///< |q - x|^p
+    // Canonical distances alone (kernels/canonical/Distance.h): no other
+    // arithmetic finds candidates.
+    Canberra,
+    BrayCurtis,
+    JensenShannon,
+    Jaccard,
 };
+
+/// True if every distance is computed as a canonical one.
+constexpr bool isAlwaysCanonical(KernelMetric metric) {
+    return metric >= KernelMetric::Canberra;
+}
 
 } // namespace faiss_bits::cpu

@@ -22,8 +22,13 @@ MetricKernels<T> metricKernelsFor(KernelMetric metric, int64_t target) {
             return metricKernelsFor<T, KernelMetric::Squares>(target);
         case KernelMetric::Power:
             return metricKernelsFor<T, KernelMetric::Power>(target);
+        default: {
+            // Of the metrics that are always canonical.
+            MetricKernels<T> kernels;
+            kernels.runTiles = canonicalKernelsFor<T>(metric, target).runTiles;
+            return kernels;
+        }
     }
-    throw Error(formatMessage("metric %d is not known", int(metric)));
 }
 
 template <class T>
@@ -42,6 +47,14 @@ CanonicalKernels<T> canonicalKernelsFor(KernelMetric metric, int64_t target) {
             return canonicalKernelsFor<T, KernelMetric::Linf>(target);
         case KernelMetric::Power:
             return canonicalKernelsFor<T, KernelMetric::Power>(target);
+        case KernelMetric::Canberra:
+            return canonicalKernelsFor<T, KernelMetric::Canberra>(target);
+        case KernelMetric::BrayCurtis:
+            return canonicalKernelsFor<T, KernelMetric::BrayCurtis>(target);
+        case KernelMetric::JensenShannon:
+            return canonicalKernelsFor<T, KernelMetric::JensenShannon>(target);
+        case KernelMetric::Jaccard:
+            return canonicalKernelsFor<T, KernelMetric::Jaccard>(target);
     }
     throw Error(formatMessage("metric %d is not known", int(metric)));
 }

@@ -36,11 +36,15 @@ void runKnn(const KnnProblem<T>& problem) {
         isForInt16(setup, problem);
         allPairsFor(setup, problem, problem.k, true);
     }
-    if (problem.mode != SearchMode::Plain) {
+    const bool isPlain = problem.mode == SearchMode::Plain;
+    if (!isPlain && !isAlwaysCanonical(setup.metric)) {
         runCertified(problem, setup);
         return;
     }
     runPlanned(problem, setup, planSearch(setup, problem, problem.k, false));
+    if (!isPlain && problem.stats) {
+        problem.stats->certified += setup.numQueries;
+    }
 }
 
 template <class T>
@@ -58,7 +62,8 @@ Plan planKnn(const KnnProblem<T>& problem) {
     }
     // An empty index still has a plan of a search, not of a range search.
     const auto least = [](idx_t count) { return std::max<idx_t>(1, count); };
-    if (problem.mode == SearchMode::Plain || isAllPairs) {
+    if (problem.mode == SearchMode::Plain || isAllPairs ||
+        isAlwaysCanonical(setup.metric)) {
         return planSearch(setup, problem, least(problem.k), true);
     }
     const idx_t k = std::min(problem.k, setup.numVectors);

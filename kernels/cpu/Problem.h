@@ -11,8 +11,8 @@ namespace faiss_bits::cpu {
 /// What the searches of this family share: the vectors, the queries, and how.
 template <class T> // float or double
 struct Problem {
-    Metric metric = Metric::L2; ///< up to Cosine
-    T metricArg = 2;            ///< p of Lp, > 0; not read for other metrics
+    Metric metric = Metric::L2;
+    T metricArg = 2; ///< p of Lp, > 0; not read for other metrics
 
     idx_t numQueries = 0; ///< rows to search for, after queryIds
     idx_t numVectors = 0; ///< n: references searched, after vectorIds
@@ -38,7 +38,9 @@ struct Problem {
 
     /// Certified: canonical distances (kernels/canonical/Distance.h) and the
     /// order that they make, whatever `choice` is; float64 ones, not rounded
-    /// to float32, where T is double. Plain: the arithmetic of the kernels.
+    /// to float32, where T is double. Plain: the arithmetic of the kernels,
+    /// which for Canberra, BrayCurtis, JensenShannon and Jaccard is that of
+    /// canonical distances, too.
     SearchMode mode = SearchMode::Certified;
     /// What a certified search did is added to it. May be null.
     SearchStats* stats = nullptr;

@@ -29,7 +29,8 @@ RangeResult<T> runRange(const Problem<T>& problem, T radius) {
         return result;
     }
     const T limit = setup.similarity ? -radius : radius;
-    if (problem.mode != SearchMode::Plain) {
+    const bool isPlain = problem.mode == SearchMode::Plain;
+    if (!isPlain && !isAlwaysCanonical(setup.metric)) {
         runCertifiedRange(problem, setup, limit, result);
         return result;
     }
@@ -37,6 +38,9 @@ RangeResult<T> runRange(const Problem<T>& problem, T radius) {
     sweepRange(setup, plan, limits.data(), [&](idx_t, RangeHits<T> hits) {
         appendHits(setup, hits, result);
     });
+    if (!isPlain && problem.stats) {
+        problem.stats->certified += setup.numQueries;
+    }
     return result;
 }
 

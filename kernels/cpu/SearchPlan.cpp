@@ -104,8 +104,9 @@ int threadsFor(const SearchShape& shape, Variant variant, int team) {
 /// Direct, or packed? By the shape alone: the two round differently, and the
 /// result is not to depend on the machine or on the number of threads.
 bool isForDirect(const SearchShape& shape) {
-    return shape.numQueries <= 2 ||
-            (shape.numQueries <= 4 && shape.depth >= 384);
+    return !isAlwaysCanonical(shape.metric) &&
+            (shape.numQueries <= 2 ||
+             (shape.numQueries <= 4 && shape.depth >= 384));
 }
 
 /// Blocks, batch and scratch of a plan with a variant and a way to share.
@@ -274,7 +275,15 @@ Plan planSearch(
         const Problem<T>& problem,
         idx_t k,
         bool predict) {
-    const Choice& choice = problem.choice;
+    Choice choice = problem.choice;
+    const bool alwaysCanonical = isAlwaysCanonical(setup.metric);
+    if (alwaysCanonical) {
+        BITS_THROW_IF_NOT_FMT(
+                choice.variant != Variant::Direct,
+                "choice.variant = direct has no kernel for metric = %d",
+                int(problem.metric));
+        choice.depthBlock = setup.depth; // slots are of whole rows
+    }
     SearchShape shape;
     shape.numQueries = setup.numQueries;
     shape.numVectors = setup.numVectors;
@@ -317,8 +326,9 @@ Plan planSearch(
           Variant::Var5,
           Variant::Var6,
           Variant::Direct}) {
-        const bool skipped = range && variant != Variant::Buffered &&
-                variant != Variant::Direct;
+        const bool skipped = variant == Variant::Direct
+                ? alwaysCanonical
+                : range && variant != Variant::Buffered;
         const bool eligible = wanted == variant ||
                 (wanted == Variant::Auto && variant != Variant::Direct);
         if (skipped || (!predict && !eligible)) {

@@ -34,10 +34,16 @@ KernelMetric kernelMetricOf(Metric metric, T metricArg) {
             return metricArg == 1    ? KernelMetric::L1
                     : metricArg == 2 ? KernelMetric::Squares
                                      : KernelMetric::Power;
-        default:
-            throw Error(formatMessage(
-                    "metric = %d has no kernel on the CPU", int(metric)));
+        case Metric::Canberra:
+            return KernelMetric::Canberra;
+        case Metric::BrayCurtis:
+            return KernelMetric::BrayCurtis;
+        case Metric::JensenShannon:
+            return KernelMetric::JensenShannon;
+        case Metric::Jaccard:
+            return KernelMetric::Jaccard;
     }
+    throw Error(formatMessage("metric = %d is not known", int(metric)));
 }
 
 void checkIds(const char* name, const idx_t* ids, idx_t count) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <limits>
@@ -24,6 +25,20 @@ inline const std::vector<Metric> kCpuMetrics = {
         Metric::Linf,
         Metric::Lp};
 
+/// Metrics whose distances are canonical in every mode.
+inline const std::vector<Metric> kAlwaysCanonical = {
+        Metric::Canberra,
+        Metric::BrayCurtis,
+        Metric::JensenShannon,
+        Metric::Jaccard};
+
+inline std::vector<Metric> allMetrics() {
+    std::vector<Metric> metrics = kCpuMetrics;
+    metrics.insert(
+            metrics.end(), kAlwaysCanonical.begin(), kAlwaysCanonical.end());
+    return metrics;
+}
+
 inline const std::vector<cpu::Variant> kCpuVariants = {
         cpu::Variant::Auto,
         cpu::Variant::Buffered,
@@ -31,6 +46,15 @@ inline const std::vector<cpu::Variant> kCpuVariants = {
         cpu::Variant::Var5,
         cpu::Variant::Var6,
         cpu::Variant::Direct};
+
+/// Those that a metric has.
+inline std::vector<cpu::Variant> variantsOf(Metric metric) {
+    std::vector<cpu::Variant> variants = kCpuVariants;
+    if (std::count(kAlwaysCanonical.begin(), kAlwaysCanonical.end(), metric)) {
+        std::erase(variants, cpu::Variant::Direct);
+    }
+    return variants;
+}
 
 enum class Contents {
     Uniform,     ///< components in [-1, 1)

@@ -29,9 +29,9 @@ void expectCanonical(
     }
 }
 
-std::vector<cpu::Choice> allChoices() {
+std::vector<cpu::Choice> allChoices(Metric metric) {
     std::vector<cpu::Choice> choices;
-    for (const cpu::Variant variant : kCpuVariants) {
+    for (const cpu::Variant variant : variantsOf(metric)) {
         for (const cpu::Choice& choice : choicesOf(variant)) {
             choices.push_back(choice);
         }
@@ -40,7 +40,7 @@ std::vector<cpu::Choice> allChoices() {
 }
 
 TEST_P(CpuCertified, EveryPlaceOfEveryContents) {
-    const std::vector<cpu::Choice> choices = allChoices();
+    const std::vector<cpu::Choice> choices = allChoices(GetParam());
     forBothTypes([&](auto zero) {
         using T = decltype(zero);
         int step = 0;
@@ -140,7 +140,7 @@ TEST_P(CpuCertified, BlocksDoNotMatter) {
     c.d = 40;
     c.k = 20;
     std::vector<cpu::Choice> choices;
-    for (const cpu::Variant variant : kCpuVariants) {
+    for (const cpu::Variant variant : variantsOf(c.metric)) {
         for (const int block : {1, 16, 100}) {
             cpu::Choice choice;
             choice.variant = variant;
@@ -237,7 +237,7 @@ TEST_P(CpuCertified, AnyBatchHasTheSameBits) {
 INSTANTIATE_TEST_SUITE_P(
         Metrics,
         CpuCertified,
-        ::testing::ValuesIn(kCpuMetrics),
+        ::testing::ValuesIn(allMetrics()),
         ::testing::PrintToStringParamName());
 
 SearchStats statsOf(const CpuCase& c) {

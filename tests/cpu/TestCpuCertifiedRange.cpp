@@ -86,9 +86,14 @@ TEST_P(CpuCertifiedRange, EveryPlaceOfEveryContents) {
                 for (size_t i = 0; i < keys.size(); i += 1 + keys.size() / 3) {
                     radii.push_back(T(keys[i].key));
                 }
-                auto choices = choicesOf(cpu::Variant::Buffered);
-                for (const auto& direct : choicesOf(cpu::Variant::Direct)) {
-                    choices.push_back(direct);
+                auto choices = choicesOf(cpu::Variant::Auto);
+                for (const cpu::Variant variant : variantsOf(c.metric)) {
+                    if (variant == cpu::Variant::Buffered ||
+                        variant == cpu::Variant::Direct) {
+                        const auto forced = choicesOf(variant);
+                        choices.insert(
+                                choices.end(), forced.begin(), forced.end());
+                    }
                 }
                 choices.emplace_back();
                 for (const cpu::Choice& choice : choices) {
@@ -129,7 +134,7 @@ TEST(CpuCertifiedRangeStats, CountEveryQueryOnce) {
 INSTANTIATE_TEST_SUITE_P(
         Metrics,
         CpuCertifiedRange,
-        ::testing::ValuesIn(kCpuMetrics),
+        ::testing::ValuesIn(allMetrics()),
         ::testing::PrintToStringParamName());
 
 } // namespace

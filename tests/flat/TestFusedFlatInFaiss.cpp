@@ -161,7 +161,10 @@ TEST(FusedFlatInFaiss, ToFusedOfEveryFlat) {
             index_to_fused(std::make_unique<faiss::IndexFlatL2>(4).get()));
     EXPECT_NE(as<IndexFusedFlat>(l2.get()), nullptr);
     const faiss::IndexFlat canberra(4, faiss::METRIC_Canberra);
-    const std::unique_ptr<faiss::Index> other(index_to_fused(&canberra));
+    const std::unique_ptr<faiss::Index> shares(index_to_fused(&canberra));
+    EXPECT_NE(as<IndexFusedFlat>(shares.get()), nullptr);
+    const faiss::IndexFlat unknown(4, faiss::MetricType(30));
+    const std::unique_ptr<faiss::Index> other(index_to_fused(&unknown));
     EXPECT_EQ(as<IndexFusedFlat>(other.get()), nullptr);
     EXPECT_NE(as<faiss::IndexFlat>(other.get()), nullptr);
     EXPECT_TRUE(faissThrowsNaming([] { index_to_fused(nullptr); }, "index"));

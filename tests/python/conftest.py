@@ -111,8 +111,8 @@ def make(kind, n, d, seed):
 
 KINDS = ("normal", "ties", "equal", "ascending", "descending", "far")
 METRICS = (faiss.METRIC_L2, faiss.METRIC_INNER_PRODUCT)
-# What the CPU kernels have: FAISS's metric (or ours), its argument, the oracle's
-# name of it.
+# What the kernels have: FAISS's metric (or ours), its argument, the oracle's name
+# of it. FAISS's indexes have no cosine, nor Jaccard before 1.7.4.
 CPU_METRICS = (
     (faiss.METRIC_L2, 0, "l2"),
     (faiss.METRIC_INNER_PRODUCT, 0, "ip"),
@@ -120,18 +120,22 @@ CPU_METRICS = (
     (faiss.METRIC_Linf, 0, "linf"),
     (faiss.METRIC_Lp, 1.5, "lp"),
     (faiss.METRIC_Lp, 3, "lp"),
-    ("cosine", 0, "cosine"),
-)
-# What the GPU kernels have.
-GPU_METRICS = (
-    *CPU_METRICS,
-    (faiss.METRIC_Lp, 2.7, "lp"),
     (faiss.METRIC_Canberra, 0, "canberra"),
     (faiss.METRIC_BrayCurtis, 0, "braycurtis"),
     (faiss.METRIC_JensenShannon, 0, "jensenshannon"),
     (getattr(faiss, "METRIC_Jaccard", "jaccard"), 0, "jaccard"),
+    ("cosine", 0, "cosine"),
 )
-INDEX_METRICS = CPU_METRICS[:-1]  # FAISS's indexes have no cosine
+GPU_METRICS = (*CPU_METRICS, (faiss.METRIC_Lp, 2.7, "lp"))
+INDEX_METRICS = tuple(m for m in CPU_METRICS if not isinstance(m[0], str))
+
+
+def for_metric(name, *matrices):
+    """The matrices, with no component below 0 for metrics of histograms, which say
+    nothing of others."""
+    if name in ("jensenshannon", "jaccard"):
+        return [np.abs(x) for x in matrices]
+    return matrices
 
 
 def index_of(xb, metric=faiss.METRIC_L2, argument=0):

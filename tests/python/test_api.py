@@ -114,6 +114,9 @@ def test_backend():
         faiss.METRIC_L1,
         faiss.METRIC_Linf,
         faiss.METRIC_Lp,
+        faiss.METRIC_Canberra,
+        faiss.METRIC_BrayCurtis,
+        faiss.METRIC_JensenShannon,
     ],
 )
 def test_best_flat_index(metric):
@@ -122,7 +125,7 @@ def test_best_flat_index(metric):
     assert (index.d, index.metric_type, index.ntotal) == (5, metric, 0)
     for d, bad_metric, word in (
         (0, metric, "d = 0"),
-        (5, faiss.METRIC_Canberra, "metric = 20"),
+        (5, 30, "metric = 30"),
     ):
         with pytest.raises(RuntimeError, match=word):
             faiss_bits.best_flat_index(d, bad_metric)

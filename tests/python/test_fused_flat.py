@@ -9,7 +9,7 @@ import faiss
 import numpy as np
 import oracle
 import pytest
-from conftest import INDEX_METRICS, KINDS, index_of, make
+from conftest import INDEX_METRICS, KINDS, for_metric, index_of, make
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -86,7 +86,8 @@ def test_range_search(metric, argument, name):
     radius = np.median(true) + 0.25  # between two distances
     limits, D, I = index_of(xb, metric, argument).range_search(xq, radius)
     for row in range(9):
-        near = true[row] > radius if name == "ip" else true[row] < radius
+        largest = name in oracle.SIMILARITIES
+        near = true[row] > radius if largest else true[row] < radius
         part = slice(int(limits[row]), int(limits[row + 1]))
         assert (I[part] == np.flatnonzero(near)).all()
         np.testing.assert_allclose(D[part], true[row][near], rtol=1e-5)
@@ -117,7 +118,7 @@ def selectors():
 @pytest.mark.parametrize("make_selector", selectors().values(), ids=selectors())
 @pytest.mark.parametrize("metric, argument, name", INDEX_METRICS)
 def test_filters(make_selector, metric, argument, name):
-    xq, xb = make("normal", 15, 8, 1), make("normal", 200, 8, 2)
+    xq, xb = for_metric(name, make("normal", 15, 8, 1), make("normal", 200, 8, 2))
     selector = make_selector()
     ids = np.array([i for i in range(200) if selector.is_member(i)])
     params = faiss.SearchParameters(sel=selector)
@@ -126,7 +127,7 @@ def test_filters(make_selector, metric, argument, name):
     inside = np.where(I < 0, -1, np.searchsorted(ids, I))
     assert (I[I >= 0] == ids[inside[I >= 0]]).all()
     oracle.check_knn(xq, xb[ids], 12, D, inside, metric=name, p=argument)
-    everything = -np.inf if name == "ip" else np.inf
+    everything = -np.inf if name in oracle.SIMILARITIES else np.inf
     limits, _, found = index.range_search(xq, everything, params=params)
     assert (found.reshape(15, -1) == ids).all()
 

@@ -83,8 +83,8 @@ def test_bad_constructor_arguments():
     for d in (0, -1):
         with pytest.raises(RuntimeError, match=f"d = {d}"):
             faiss_bits.IndexFusedFlat(d)
-    with pytest.raises(RuntimeError, match="metric = 20"):
-        faiss_bits.IndexFusedFlat(4, faiss.METRIC_Canberra)
+    with pytest.raises(RuntimeError, match="metric = 30"):
+        faiss_bits.IndexFusedFlat(4, 30)
     index = index_of(make("normal", 10, 4, 1), faiss.METRIC_Lp)
     with pytest.raises(RuntimeError, match="metric_arg"):
         index.search(np.zeros((1, 4), np.float32), 1)

@@ -5,7 +5,7 @@ import faiss
 import numpy as np
 import oracle
 import pytest
-from conftest import CPU_METRICS, GPU_METRICS, KINDS, index_of, make
+from conftest import CPU_METRICS, GPU_METRICS, KINDS, for_metric, index_of, make
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -13,7 +13,6 @@ import faiss_bits
 from faiss_bits import ranges
 
 IP = faiss.METRIC_INNER_PRODUCT
-SIMILARITIES = ("ip", "cosine", "jaccard")
 
 
 def check(xq, xb, radius, name, argument, lims, D, I):
@@ -25,7 +24,7 @@ def check(xq, xb, radius, name, argument, lims, D, I):
     for i in range(len(xq)):
         ids, distances = I[lims[i] : lims[i + 1]], D[lims[i] : lims[i + 1]]
         assert (np.diff(ids) > 0).all()
-        sign = -1 if name in SIMILARITIES else 1
+        sign = -1 if name in oracle.SIMILARITIES else 1
         assert (sign * distances < sign * radius).all()
         inside = sign * truth[i] + error[i] < sign * radius
         outside = sign * truth[i] - error[i] >= sign * radius
@@ -38,7 +37,7 @@ def some_radius(xq, xb, name, argument, part):
     truth = np.sort(
         oracle.distances(xq, xb, metric=name, p=argument).ravel()
     )
-    if name in SIMILARITIES:
+    if name in oracle.SIMILARITIES:
         truth = truth[::-1]
     return float(np.float32(truth[int(part * (len(truth) - 1))]))
 
@@ -47,7 +46,7 @@ def some_radius(xq, xb, name, argument, part):
 @pytest.mark.parametrize("metric, argument, name", CPU_METRICS)
 def test_every_metric(metric, argument, name, part):
     for q, n, d in ((1, 300, 3), (16, 200, 8), (33, 400, 17)):
-        xq, xb = make("normal", q, d, 1), make("normal", n, d, 2)
+        xq, xb = for_metric(name, make("normal", q, d, 1), make("normal", n, d, 2))
         radius = some_radius(xq, xb, name, argument, part)
         found = faiss_bits.range_search(
             xq, xb, radius, metric=metric, metric_arg=argument

@@ -79,12 +79,6 @@ struct CpuFlatKind {
         return std::make_unique<Index>(index);
     }
 
-    static std::vector<faiss::MetricType> otherMetrics() {
-        return {faiss::METRIC_Canberra,
-                faiss::METRIC_BrayCurtis,
-                faiss::METRIC_JensenShannon};
-    }
-
     static idx_t tooManyVectors() {
         return idx_t(1) << 31;
     }

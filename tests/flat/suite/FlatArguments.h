@@ -60,7 +60,7 @@ TYPED_TEST_P(FlatArguments, SmallConstructors) {
                 TypeParam::kDimensions,
                 std::to_string(d)));
     }
-    for (auto metric : TypeParam::otherMetrics()) {
+    for (auto metric : otherMetrics()) {
         const std::string value = std::to_string(int(metric));
         EXPECT_TRUE(faissThrowsNaming(
                 [&] { TypeParam::make(4, metric); }, "metric", value));
@@ -133,7 +133,7 @@ TYPED_TEST_P(FlatArguments, SmallSearchParameters) {
 
 TYPED_TEST_P(FlatArguments, SmallMetricChangedBehindOurBack) {
     auto& index = this->index;
-    for (auto metric : TypeParam::otherMetrics()) {
+    for (auto metric : otherMetrics()) {
         index->metric_type = metric;
         EXPECT_TRUE(faissThrowsNaming(
                 [&] {

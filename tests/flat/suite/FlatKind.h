@@ -32,7 +32,6 @@ namespace faiss_bits::test {
 /// faissIndex       FAISS's own index with the same vectors, and
 /// agreement        the part of its labels that must be ours
 /// make, copyOf     constructors
-/// otherMetrics     those that the index does not have
 /// tooManyVectors   one more than the index may have
 /// tooLargeK        values of k that the index refuses as too large
 /// kEmptyComponent  of the vector that search_and_reconstruct gives for -1
@@ -58,7 +57,6 @@ concept FlatKind = requires(
     { Kind::agreement(c) } -> std::same_as<double>;
     Kind::make(int(n), metric);
     Kind::copyOf(flat);
-    { Kind::otherMetrics() } -> std::same_as<std::vector<faiss::MetricType>>;
     { Kind::tooManyVectors() } -> std::same_as<int64_t>;
     { Kind::tooLargeK() } -> std::same_as<std::vector<int64_t>>;
     { Kind::kEmptyComponent } -> std::convertible_to<float>;
@@ -67,5 +65,10 @@ concept FlatKind = requires(
     { Kind::kCount } -> std::convertible_to<std::string>;
     { Kind::kResidualKey } -> std::convertible_to<std::string>;
 };
+
+/// Metrics that no index has.
+inline std::vector<faiss::MetricType> otherMetrics() {
+    return {faiss::MetricType(18), faiss::MetricType(30)};
+}
 
 } // namespace faiss_bits::test

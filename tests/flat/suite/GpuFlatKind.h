@@ -76,10 +76,6 @@ struct GpuFlatKind {
         return std::make_unique<Index>(sharedResources(), &index);
     }
 
-    static std::vector<faiss::MetricType> otherMetrics() {
-        return {faiss::MetricType(18), faiss::MetricType(30)};
-    }
-
     /// One more than there may be, by FAISS's counts or by ours.
     static idx_t tooManyVectors() {
         return FAISS_BITS_FAISS_IS_64BIT ? (idx_t(1) << 37) - (1 << 11) + 1
