@@ -40,7 +40,8 @@ const char* guarded(const Body& body) {
     }
 }
 
-/// "L2", "IP", "cosine", "L1", "Linf", or "Lp3" for p = 3.
+/// "L2", "IP", "cosine", "L1", "Linf", "Canberra", "BrayCurtis",
+/// "JensenShannon", "Jaccard", or "Lp3" for p = 3.
 struct MetricName {
     Metric ours = Metric::L2;
     faiss::MetricType theirs = faiss::METRIC_L2;
@@ -63,6 +64,18 @@ struct MetricName {
         } else if (name == "Linf") {
             ours = Metric::Linf;
             theirs = faiss::METRIC_Linf;
+        } else if (name == "Canberra") {
+            ours = Metric::Canberra;
+            theirs = faiss::METRIC_Canberra;
+        } else if (name == "BrayCurtis") {
+            ours = Metric::BrayCurtis;
+            theirs = faiss::METRIC_BrayCurtis;
+        } else if (name == "JensenShannon") {
+            ours = Metric::JensenShannon;
+            theirs = faiss::METRIC_JensenShannon;
+        } else if (name == "Jaccard") {
+            ours = Metric::Jaccard;
+            isInFaiss = false;
         } else if (name.rfind("Lp", 0) == 0 && name.size() > 2) {
             ours = Metric::Lp;
             theirs = faiss::METRIC_Lp;
@@ -70,7 +83,8 @@ struct MetricName {
         } else {
             throw std::invalid_argument(
                     "metric '" + name +
-                    "' is none of L2, IP, cosine, L1, Linf, Lp3 and so on");
+                    "' is none of L2, IP, cosine, L1, Linf, Canberra, "
+                    "BrayCurtis, JensenShannon, Jaccard, Lp3 and so on");
         }
     }
 };

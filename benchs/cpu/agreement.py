@@ -8,6 +8,17 @@ def _power(metric):
     return float(metric[2:])
 
 
+def _quotient(a, b):
+    """a / b, 0 for 0 / 0; b is 0 or more."""
+    return np.divide(a, b, out=np.zeros_like(b), where=b > 0)
+
+
+def _divergence(x, middle):
+    """sum x log(x / middle), where 0 log 0 counts 0."""
+    parts = _quotient(x, middle)
+    return (x * np.log(np.where(parts > 0, parts, 1))).sum(2)
+
+
 def true_distances(queries, vectors, ids, metric):
     """[q, k] float64 distances of each query to the vectors of its row of
     `ids`, as the metric defines them; ids of -1 give NaN."""
@@ -20,6 +31,12 @@ def true_distances(queries, vectors, ids, metric):
                 asked, axis=2)
             out = np.divide(out, lengths, out=np.zeros_like(out),
                             where=lengths > 0)
+    elif metric == "Jaccard":
+        out = _quotient(np.minimum(found, asked).sum(2),
+                        np.maximum(found, asked).sum(2))
+    elif metric == "JensenShannon":
+        middle = (found + asked) / 2
+        out = sum(_divergence(x, middle) for x in (found, asked)) / 2
     else:
         gap = np.abs(found - asked)
         if metric == "L2":
@@ -28,6 +45,10 @@ def true_distances(queries, vectors, ids, metric):
             out = gap.sum(2)
         elif metric == "Linf":
             out = gap.max(2)
+        elif metric == "Canberra":
+            out = _quotient(gap, np.abs(found) + np.abs(asked)).sum(2)
+        elif metric == "BrayCurtis":
+            out = _quotient(gap.sum(2), np.abs(found + asked).sum(2))
         else:
             out = (gap ** _power(metric)).sum(2)
     out[ids < 0] = np.nan
@@ -42,8 +63,12 @@ def rounding(queries, vectors, ids, metric):
     asked = np.abs(queries.astype(np.float64))[:, None, :]
     if metric in ("L2", "IP"):
         size = np.square(found).sum(2) + np.square(asked).sum(2)
-    elif metric == "cosine":
+    elif metric in ("cosine", "BrayCurtis", "Jaccard"):
         size = np.full(ids.shape, 2.0)
+    elif metric == "Canberra":
+        size = np.full(ids.shape, float(queries.shape[1]))
+    elif metric == "JensenShannon":
+        size = (found + asked).sum(2)
     elif metric == "L1":
         size = found.sum(2) + asked.sum(2)
     elif metric == "Linf":

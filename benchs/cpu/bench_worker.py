@@ -151,7 +151,7 @@ class Native(Worker):
     @property
     def is_in_index(self):
         """Whether the index knows this metric and type."""
-        return self.index and self.cell["metric"] != "cosine"
+        return self.index and self.cell["metric"] not in ("cosine", "Jaccard")
 
     def _search_index(self, q, k, variant, D, I, plain=False):
         self._check(self.library.benchIndexSearch(
@@ -246,7 +246,9 @@ class Wheel(Worker):
     """IndexFlat of an installed FAISS."""
 
     METRICS = {"L2": "METRIC_L2", "IP": "METRIC_INNER_PRODUCT",
-               "L1": "METRIC_L1", "Linf": "METRIC_Linf", "Lp": "METRIC_Lp"}
+               "L1": "METRIC_L1", "Linf": "METRIC_Linf", "Lp": "METRIC_Lp",
+               "Canberra": "METRIC_Canberra", "BrayCurtis": "METRIC_BrayCurtis",
+               "JensenShannon": "METRIC_JensenShannon"}
 
     def __init__(self, threads):
         super().__init__(threads)

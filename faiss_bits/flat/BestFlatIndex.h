@@ -10,8 +10,8 @@ namespace faiss_bits {
 /// an IndexFusedFlat.
 ///
 /// d        dimensions of the vectors, >= 1
-/// metric   METRIC_L2, METRIC_INNER_PRODUCT, METRIC_L1, METRIC_Linf or
-///          METRIC_Lp (then set metric_arg of the index to p)
+/// metric   one that IndexFusedFlat has; of METRIC_Lp set metric_arg of the
+///          index to p
 /// Result   an empty index of that metric
 /// Errors   FaissException naming d or metric and its value
 std::unique_ptr<faiss::IndexFlat> bestFlatIndex(

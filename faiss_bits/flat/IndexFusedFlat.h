@@ -19,10 +19,12 @@ namespace faiss_bits {
 /// IndexFlat: as a quantizer, inside an IndexIDMap or IndexPreTransform, for
 /// k-means, on the way to a GPU.
 ///
-/// Metrics  METRIC_L2 (squared), METRIC_INNER_PRODUCT, METRIC_L1, METRIC_Linf
-///          and METRIC_Lp (metric_arg is p, > 0; sum of |difference|^p, no
-///          root). FAISS has no cosine metric: search unit vectors by inner
-///          product, or use bfKnnFused with Metric::Cosine
+/// Metrics  METRIC_L2 (squared), METRIC_INNER_PRODUCT, METRIC_L1, METRIC_Linf,
+///          METRIC_Lp (metric_arg is p, > 0; sum of |difference|^p, no root),
+///          METRIC_Canberra, METRIC_BrayCurtis, METRIC_JensenShannon and, from
+///          FAISS 1.7.4 on, METRIC_Jaccard (the largest first). FAISS has no
+///          cosine metric: search unit vectors by inner product, or use
+///          bfKnnFused with Metric::Cosine
 /// Result   best first; equal distances: lower id first; a vector at NaN is no
 ///          result; fewer than k: id -1 with distance FLT_MAX (inner
 ///          product: -FLT_MAX), as on the GPU (what FAISS's own CPU indexes
@@ -30,7 +32,9 @@ namespace faiss_bits {
 ///          whatever the number of threads
 /// Arith.   canonical distances (docs/exact.md): in float64, rounded once to
 ///          float32, alike on every machine. float32 finds the candidates, and
-///          proves that they are enough. search_mode Plain: float32 alone
+///          proves that they are enough (Canberra and those behind it:
+///          canonical distances of all vectors). search_mode Plain: float32
+///          alone, but for these four
 /// Filters  search and range_search honour SearchParameters.sel, any
 ///          IDSelector, by listing the ids it selects first: one is_member call
 ///          an id on the calling thread (none for ranges and arrays of ids)

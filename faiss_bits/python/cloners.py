@@ -17,8 +17,7 @@ def best_flat_index(d, metric=faiss.METRIC_L2):
     d : int
         Dimension of the vectors, 1 or more
     metric : MetricType, optional
-        faiss.METRIC_L2, METRIC_INNER_PRODUCT, METRIC_L1, METRIC_Linf or
-        METRIC_Lp (then set the index's metric_arg to p)
+        One of FAISS's that knn() has; of METRIC_Lp set the index's metric_arg to p
 
     Returns
     -------

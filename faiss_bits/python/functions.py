@@ -90,10 +90,10 @@ def knn(
         Array for the ids, shape (nq, k), int64 or int32
     metric : MetricType, optional
         faiss.METRIC_L2 (squared distances), METRIC_INNER_PRODUCT, METRIC_L1,
-        METRIC_Linf, METRIC_Lp, or "cosine" (the largest first, as for the inner
-        product; a zero vector has cosine 0 with all finite ones); on the GPU also
-        METRIC_Canberra, METRIC_BrayCurtis, METRIC_JensenShannon and
-        METRIC_Jaccard ("jaccard" where FAISS has it not; the largest first)
+        METRIC_Linf, METRIC_Lp, METRIC_Canberra, METRIC_BrayCurtis,
+        METRIC_JensenShannon, METRIC_Jaccard ("jaccard" where FAISS has it not) or
+        "cosine". The largest first for the inner product, Jaccard and cosine; a
+        zero vector has cosine 0 with all finite ones
     device : int, optional
         Number of the GPU, which is then the one that runs; -1: the thread's
         current one, or the tensors'

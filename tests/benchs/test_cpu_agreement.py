@@ -26,6 +26,13 @@ Q = np.array([[0, 0], [3, 4]], np.float32)
     ("L1", [[2, 7], [5, 0]]),
     ("Linf", [[2, 4], [4, 0]]),
     ("Lp3", [[8, 91], [65, 0]]),
+    ("Canberra", [[1, 2], [1.2, 0]]),
+    ("BrayCurtis", [[1, 1], [5 / 9, 0]]),
+    ("JensenShannon", [
+        [np.log(2), 3.5 * np.log(2)],
+        [(2 * np.log(0.8) + 3 * np.log(1.2) + 4 * np.log(2)) / 2, 0],
+    ]),
+    ("Jaccard", [[0, 0], [2 / 7, 1]]),
 ])
 def test_distances_by_hand(metric, expected):
     out = agreement.true_distances(Q, X, np.array([[1, 3], [1, 3]]), metric)
@@ -48,7 +55,10 @@ def test_answers_of_other_shapes():
         agreement.share_agreed(np.zeros((2, 1)), np.zeros((2, 2)), Q, X, "L2")
 
 
-@pytest.mark.parametrize("metric", ["L2", "IP", "cosine", "L1", "Linf", "Lp3"])
+@pytest.mark.parametrize("metric", [
+    "L2", "IP", "cosine", "L1", "Linf", "Lp3", "Canberra", "BrayCurtis",
+    "JensenShannon", "Jaccard",
+])
 def test_float32_is_within_its_rounding(metric):
     rng = np.random.default_rng(1)
     x, q = (rng.random((n, 50), np.float32) for n in (30, 4))
