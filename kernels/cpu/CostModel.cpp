@@ -121,13 +121,14 @@ double operationsOf(KernelMetric metric) {
             return 4;
         case KernelMetric::Power:
             return 60;
+        // In float64 (measured on a Xeon with AVX-512, 100 queries).
         case KernelMetric::Canberra:
-            return 130;
+            return 90;
         case KernelMetric::BrayCurtis:
         case KernelMetric::Jaccard:
             return 30;
         case KernelMetric::JensenShannon:
-            return 900;
+            return 530;
         default:
             return 2;
     }
