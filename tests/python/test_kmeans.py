@@ -60,6 +60,12 @@ def test_goes_where_faiss_goes(gpu, options):
     assert (ours.d, ours.k, ours.gpu) == (12, 15, int(gpu))
 
 
+def test_takes_truth_values_of_numpy():
+    kmeans = faiss_bits.Kmeans(4, 5, gpu=np.False_)
+    kmeans.train(clustered(200, 4, 5))
+    assert kmeans.gpu == 0
+
+
 @pytest.mark.parametrize("gpu", WHERE)
 def test_initial_centroids_are_those_of_faiss(gpu):
     x = clustered(3000, 5, 8)
