@@ -52,9 +52,9 @@ TEST(MetricIndexes, Files) {
 
 /// A file whose sum is right, but whose contents are none of an index:
 /// `change` has broken them.
-template <class Index, class Change>
+template <class Change>
 void expectRefused(
-        Index& index,
+        IndexMetricSpace& index,
         const Contents& good,
         const Change& change,
         const std::string& text) {
