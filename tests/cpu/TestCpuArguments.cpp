@@ -141,7 +141,8 @@ TEST_F(CpuArguments, BadMode) {
 
 TEST_F(CpuArguments, BadPower) {
     const float nan = std::numeric_limits<float>::quiet_NaN();
-    for (float power : {0.f, -1.f, nan}) {
+    const float infinity = std::numeric_limits<float>::infinity();
+    for (float power : {0.f, -1.f, nan, infinity}) {
         auto change = [power](Problem& p) {
             p.metric = Metric::Lp;
             p.metricArg = power;
@@ -149,7 +150,9 @@ TEST_F(CpuArguments, BadPower) {
         expectBadShape(
                 change,
                 "metricArg",
-                std::isnan(power) ? "nan" : std::to_string(int(power)));
+                std::isnan(power)           ? "nan"
+                        : std::isinf(power) ? "inf"
+                                            : std::to_string(int(power)));
     }
     // Not read for other metrics.
     good.metricArg = nan;
@@ -205,6 +208,14 @@ TEST_F(CpuArguments, BadChoices) {
             [](Problem& p) { p.choice.vectorBlock = -2; }, "vectorBlock", "-2");
     expectBadShape(
             [](Problem& p) { p.choice.depthBlock = -3; }, "depthBlock", "-3");
+    for (int arithmetic : {int(cpu::Arithmetic::Doubles) + 1, 255}) {
+        expectBadShape(
+                [arithmetic](Problem& p) {
+                    p.choice.arithmetic = cpu::Arithmetic(arithmetic);
+                },
+                "arithmetic",
+                std::to_string(arithmetic));
+    }
 }
 
 /// Only two variants append what lies under a radius.

@@ -295,6 +295,7 @@ TEST(TestIvfCpu, BadArgumentsAreNamed) {
     expect("numQueries", "-1", [](P& p) { p.numQueries = -1; });
     expect("mostVectors", "-2", [](P& p) { p.mostVectors = -2; });
     expect("threads", "-1", [](P& p) { p.threads = -1; });
+    expect("queryBlock", "-1", [](P& p) { p.choice.queryBlock = -1; });
     expect("queries", "", [](P& p) { p.queries = nullptr; });
     expect("lists", "", [](P& p) { p.lists = nullptr; });
     expect("probes", "", [](P& p) { p.probes = nullptr; });
@@ -308,6 +309,12 @@ TEST(TestIvfCpu, BadArgumentsAreNamed) {
     });
     expect("target", "AVX9", [](P& p) { p.choice.target = "AVX9"; });
     EXPECT_EQ(c.q * c.k, std::count(ids.begin(), ids.end(), 5));
+    // No query: nothing else is read.
+    cpu::IvfKnnProblem none = data.problem();
+    none.numQueries = 0;
+    none.queries = nullptr;
+    none.probes = nullptr;
+    EXPECT_NO_THROW(cpu::runIvfKnn(none));
 }
 
 } // namespace faiss_bits::test

@@ -4,6 +4,7 @@
 #include <atomic>
 #include <cstdlib>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include <faiss/MetricType.h>
@@ -137,11 +138,27 @@ TEST_F(PlanLog, ZRemembersNoMoreThanItsLimit) {
     EXPECT_EQ(count(text, "one of many 1999:"), 0);
 }
 
-TEST(PlanText, NamesEveryMetric) {
-    EXPECT_STREQ(detail::textOf(Metric::L2), "L2");
-    EXPECT_STREQ(detail::textOf(Metric::Cosine), "cosine");
-    EXPECT_STREQ(detail::textOf(Metric::Jaccard), "Jaccard");
+TEST(PlanText, NamesMetricsTypesAndModes) {
+    const std::vector<std::pair<Metric, const char*>> metrics = {
+            {Metric::L2, "L2"},
+            {Metric::InnerProduct, "inner product"},
+            {Metric::L1, "L1"},
+            {Metric::Linf, "Linf"},
+            {Metric::Lp, "Lp"},
+            {Metric::Cosine, "cosine"},
+            {Metric::Canberra, "Canberra"},
+            {Metric::BrayCurtis, "Bray-Curtis"},
+            {Metric::JensenShannon, "Jensen-Shannon"},
+            {Metric::Jaccard, "Jaccard"}};
+    for (const auto& [metric, name] : metrics) {
+        EXPECT_STREQ(detail::textOf(metric), name);
+    }
+    EXPECT_STREQ(detail::textOf(DataType::Float32), "float32");
+    EXPECT_STREQ(detail::textOf(DataType::Float16), "float16");
     EXPECT_STREQ(detail::textOf(DataType::BFloat16), "bfloat16");
+    EXPECT_STREQ(detail::textOf(SearchMode::Certified), "certified");
+    EXPECT_STREQ(detail::textOf(SearchMode::Plain), "plain");
+    EXPECT_STREQ(detail::textOf(SearchMode::Fast), "fast");
 }
 
 } // namespace

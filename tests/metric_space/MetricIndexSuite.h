@@ -99,6 +99,7 @@ struct MetricIndexSuite {
         for (const Metric metric : kTrueMetrics) {
             for (const MetricCase& c : metricCases(metric, 300, 5)) {
                 const auto list = Kind::list(5, faissMetric(metric), 16);
+                EXPECT_EQ(list->metric_type, faissMetric(metric));
                 list->add(c.n(), c.vectors.data());
                 expectIndexAnswers(*list, c);
                 const auto sss = Kind::sss(5, faissMetric(metric), 0.3);
@@ -113,6 +114,9 @@ struct MetricIndexSuite {
         const MetricCase all = metricCases(Metric::L2, 200, 4)[2];
         expectFaissError([&] { index.add(-1, all.vectors.data()); }, "n = -1");
         expectFaissError([&] { index.add(1, nullptr); }, "x is a null");
+        expectFaissError(
+                [&] { index.add(idx_t(1) << 31, all.vectors.data()); },
+                "n = 2147483648: with the 0 vectors");
         MetricCase c = all;
         c.vectors.clear();
         c.forget();
@@ -142,6 +146,10 @@ struct MetricIndexSuite {
         std::vector<float> rows(c.vectors.size());
         index.reconstruct_n(0, c.n(), rows.data());
         EXPECT_EQ(rows, c.vectors);
+        index.reconstruct_n(150, 1, row.data());
+        EXPECT_TRUE(std::equal(row.begin(), row.end(), &c.vectors[150 * c.d]));
+        expectFaissError([&] { index.reconstruct(0, nullptr); }, "is a null");
+        expectFaissError([&] { index.reconstruct_n(0, 2, nullptr); }, "null");
         expectFaissError([&] { index.reconstruct(200, row.data()); }, "200");
         expectFaissError(
                 [&] { index.reconstruct_n(199, 2, row.data()); },

@@ -264,25 +264,64 @@ TEST(CpuMetricSpace, BadArgumentsAreNamed) {
     expectError(
             [&] { rangeSearch(searchOf(c), good, std::nanf("")); }, "radius");
     KnnAnswer got(c, 1);
-    expectError(
-            [&] {
-                knnSearch(
-                        searchOf(c),
-                        good,
-                        0,
-                        got.distances.data(),
-                        got.ids.data());
+    CpuSearch search = searchOf(c);
+    const auto nearest = [&](idx_t k) {
+        knnSearch(search, good, k, got.distances.data(), got.ids.data());
+    };
+    expectError([&] { nearest(0); }, "k = 0");
+    search.queries = nullptr;
+    expectError([&] { rangeSearch(search, good, 1.0f); }, "queries");
+    search.numQueries = -1;
+    expectError([&] { rangeSearch(search, good, 1.0f); }, "numQueries = -1");
+    expectError([&] { nearest(1); }, "numQueries = -1");
+    search.numQueries = 0; // no query, and nothing to read
+    EXPECT_EQ(rangeSearch(search, good, 1.0f).limits.size(), 1u);
+    search.vectors.d = 0;
+    expectError([&] { rangeSearch(search, good, 1.0f); }, "d = 0");
+}
+
+TEST(CpuMetricSpace, BrokenIndexesAreNamed) {
+    const MetricCase c = metricCases(Metric::L2, 20, 3)[0];
+    const auto broken = [&](const auto& change, const char* text) {
+        ListOfClusters list = listOf(c, 4); // four clusters of five
+        change(list);
+        expectError([&] { checkListOfClusters(list, c.n()); }, text);
+    };
+    using List = ListOfClusters;
+    broken([](List& l) { l.members[0] = l.members[1]; }, "members: id");
+    broken([](List& l) { l.members[0] = 20; },
+           "members: id 20 is outside 0..19");
+    broken([](List& l) { l.centers[3] = -1; }, "centers: id -1");
+    broken([](List& l) { l.rest.push_back(0); }, "rest: id 0");
+    broken([](List& l) { l.members.pop_back(); }, "19 ids for 20 vectors");
+    broken([](List& l) { l.radii.pop_back(); }, "3 radii for 4 centers");
+    broken([](List& l) { l.radii[2] = -1; }, "radius = -1");
+    broken([](List& l) { l.radii[2] = std::nanf(""); }, "radius = nan");
+    broken([](List& l) { l.bucketSize = 0; }, "bucketSize = 0");
+    broken([](List& l) { l.bucketSize = 3; }, "16 members for 4 centers of 3");
+    broken([](List& l) { l.bucketSize = 6; }, "16 members for 4 centers of 6");
+    const PivotTable good = tableOf(c, 0.3);
+    ASSERT_GT(good.pivots.size(), 1u);
+    const auto brokenTable = [&](const auto& change, const char* text) {
+        PivotTable table = good;
+        change(table);
+        expectError([&] { checkPivotTable(table, c.n()); }, text);
+    };
+    using Table = PivotTable;
+    brokenTable([](Table& t) { t.order[0] = 20; }, "order: id 20 is outside");
+    brokenTable([](Table& t) { t.order[0] = t.order[1]; }, "there twice");
+    brokenTable([](Table& t) { t.order.pop_back(); }, "19 ids for 20 vectors");
+    brokenTable([](Table& t) { t.rest.push_back(0); }, "rest: id 0");
+    brokenTable([](Table& t) { t.pivots.clear(); }, "0 pivots for 20 vectors");
+    brokenTable(
+            [](Table& t) { t.pivots.resize(21); }, "21 pivots for 20 vectors");
+    brokenTable([](Table& t) { t.pivots[0] = t.pivots[1]; }, "pivots: id");
+    brokenTable(
+            [](Table& t) {
+                std::erase(t.order, t.pivots[1]);
+                t.rest.push_back(t.pivots[1]);
             },
-            "k = 0");
-    ListOfClusters broken = good;
-    broken.members[0] = broken.members[1];
-    expectError([&] { checkListOfClusters(broken, c.n()); }, "twice");
-    broken = good;
-    broken.radii.pop_back();
-    expectError([&] { checkListOfClusters(broken, c.n()); }, "radii");
-    PivotTable table = tableOf(c, 0.5);
-    table.order[0] = c.n();
-    expectError([&] { checkPivotTable(table, c.n()); }, "outside");
+            "is none of the order");
 }
 
 TEST(CpuMetricSpace, CanBeInterrupted) {

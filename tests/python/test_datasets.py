@@ -126,6 +126,9 @@ def test_what_is_not_a_matrix(tmp_path):
     np.save(tmp_path / "x.npy", FLOATS[0])
     with pytest.raises(ValueError, match=r"shape \(7,\)"):
         datasets.read_vectors(tmp_path / "x.npy")
+    assert np.array_equal(datasets.read_npy(tmp_path / "x.npy", 3), FLOATS[0][:3])
+    np.save(tmp_path / "number.npy", np.float32(2))
+    assert datasets.read_npy(tmp_path / "number.npy", 3) == 2
     np.save(tmp_path / "o.npy", np.array([{}], object), allow_pickle=True)
     with pytest.raises(ValueError, match="o.npy"):
         datasets.read_vectors(tmp_path / "o.npy")

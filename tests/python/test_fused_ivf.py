@@ -145,6 +145,9 @@ def test_search_preassigned():
     assert (np.array(at).reshape(I1.shape) == I1).all()
     with pytest.raises(ValueError, match="Iq"):
         index.search_preassigned(xq, K, lists[:, :2])
+    for wrong in (xq[0], xq[:, :, None], xq[:, :-1]):
+        with pytest.raises(ValueError, match=r"x has shape \(.*\), expected \(any, "):
+            index.search_preassigned(wrong, K, lists)
     with pytest.raises(TypeError, match="Iq is float64"):
         index.search_preassigned(xq, K, lists + 0.5)
     with pytest.raises(RuntimeError, match=r"assign\[0\] = 20"):

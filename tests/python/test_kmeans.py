@@ -60,6 +60,13 @@ def test_goes_where_faiss_goes(gpu, options):
     assert (ours.d, ours.k, ours.gpu) == (12, 15, int(gpu))
 
 
+@pytest.mark.parametrize("no", [np.False_, 0])
+def test_other_words_for_no_gpu(no):
+    kmeans = faiss_bits.Kmeans(4, 5, gpu=no)
+    kmeans.train(clustered(200, 4, 5))
+    assert kmeans.gpu == 0
+
+
 @pytest.mark.parametrize("gpu", WHERE)
 def test_initial_centroids_are_those_of_faiss(gpu):
     x = clustered(3000, 5, 8)
@@ -153,6 +160,7 @@ def test_bad_vectors_are_named(gpu):
         ({"foo": 1}, AttributeError, "foo"),
         ({"progressive_dim_steps": 3}, ValueError, "progressive_dim_steps"),
         ({"gpu": 2}, ValueError, "gpu = 2"),
+        ({"gpu": -2}, ValueError, "gpu = -2"),
         ({"gpu": "yes"}, TypeError, "gpu"),
         ({"gpu": False, "device": 0}, ValueError, "device = 0"),
         ({"gpu": False, "res": object()}, ValueError, "res"),

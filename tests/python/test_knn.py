@@ -272,6 +272,13 @@ def test_zero_vectors_have_cosine_zero():
     assert D.tolist() == [[1, 1, 0, -1], [0, 0, 0, 0]]
 
 
+@pytest.mark.parametrize("p", [0.5, 1])
+def test_lp_of_one_and_less(p):
+    xq, xb = make("normal", 8, 5, 1), make("normal", 60, 5, 2)
+    D, I = faiss_bits.knn(xq, xb, 9, metric=faiss.METRIC_Lp, metric_arg=p)
+    oracle.check_knn(xq, xb, 9, D, I, metric="lp", p=p)
+
+
 @pytest.mark.parametrize("p", [0, -1, np.inf, np.nan, 1e-300, 1e300])
 def test_lp_needs_its_argument(p):
     with pytest.raises(ValueError, match="metric_arg"):

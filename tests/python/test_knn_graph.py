@@ -1,5 +1,7 @@
 """contrib/knn_graph.py: the graph against float64, its file, bad arguments."""
 
+import sys
+
 import faiss
 import numpy as np
 import pytest
@@ -86,6 +88,7 @@ def test_program_reads_other_files(tmp_path, capsys):
 
 @pytest.mark.parametrize("arguments, words", [
     (["none.npy"], "none.npy: no such file"),
+    (["none.npy", "--out", "x.npy"], "none.npy: no such file"),
     (["bad.npy"], "bad.npy"),
     (["x.npz"], "unknown kind of file '.npz'"),
     (["flat.npy"], "x has shape (9,)"),
@@ -105,6 +108,15 @@ def test_program_says_what_is_wrong(tmp_path, monkeypatch, capsys, arguments, wo
     assert module.main(["--out", "graph.npy", *arguments]) == 1
     assert words in capsys.readouterr().err
     np.testing.assert_array_equal(np.load("x.npy"), x)
+
+
+def test_progress_is_shown_unless_it_is_unwanted(monkeypatch, capsys):
+    monkeypatch.setitem(sys.modules, "tqdm", None)
+    x = make("normal", 20, 3, 3)
+    knn_graph(x, 2)
+    assert capsys.readouterr().err == "knn_graph: no progress bar without tqdm\n"
+    knn_graph(x, 2, progress=False)
+    assert capsys.readouterr().err == ""
 
 
 def test_program_interrupted(tmp_path, monkeypatch, capsys):

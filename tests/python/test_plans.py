@@ -80,6 +80,8 @@ def test_select_plan_of_an_h200():
     # numpy arrays, in pages
     assert faiss_bits.select_plan(64, 2**24, 100, device="h200").pages == 64
     assert faiss_bits.select_plan(0, 5, 1, device="h200").algorithm == "none"
+    # Rows without keys are filled.
+    assert faiss_bits.select_plan(5, 0, 1, device="h200").algorithm != "none"
     half = faiss_bits.select_plan(
         64, 2**24, 100, "bfloat16", True, False, device="h200", on_device=True
     )

@@ -244,7 +244,7 @@ def test_radius_neighbors_graph(dtype):
             graph = faiss_bits.radius_neighbors_graph(
                 X, radius, xb, mode="distance"
             )
-            assert graph.nnz == near.sum()
+            assert graph.nnz == near.sum() and graph.dtype == np.float64
             assert np.allclose(graph.toarray(), distances * near, rtol=1e-6)
         without = faiss_bits.radius_neighbors_graph(X, radius, include_self=False)
         _, near = plain_graph(X, X, radius)

@@ -85,6 +85,12 @@ def test_rows_that_are_not_there(path, begin, end):
         list(row_blocks(path, begin, end, 4))
 
 
+@pytest.mark.parametrize("rows, begin, end", [([3, N], 3, N + 1), ([-1, 2], -1, 3)])
+def test_numbers_of_rows_that_are_not_there(path, rows, begin, end):
+    with pytest.raises(ValueError, match=f"rows {begin} .. {end} were asked for"):
+        take_rows(path, rows)
+
+
 def test_what_is_no_file_of_vectors(tmp_path):
     for name, content, message in [
         ("a.npy", b"something", "not a readable .npy file"),

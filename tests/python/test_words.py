@@ -188,7 +188,11 @@ def test_code_points_count():
         (lambda i: i.range_search(["a"], 1, None), TypeError, "method is a NoneType"),
         (lambda i: i.search(["a"], 0), ValueError, "k = 0"),
         (lambda i: i.search(["a"], 2**31), ValueError, "k = 2147483648"),
+        (lambda i: i.search([b"\xc3"], 1), RuntimeError, r"queries\[0\] is not UTF-8"),
+        (lambda i: i.search(["a"], 1, "fast"), RuntimeError, "method = 'fast'"),
         (lambda i: i.plan(-1, 2), ValueError, "query_length = -1"),
+        (lambda i: i.plan(1, -2), ValueError, "max_distance = -2"),
+        (lambda i: i.plan(1, 2, "fast"), RuntimeError, "method = 'fast'"),
     ],
 )
 def test_bad_arguments(call, error, text):
@@ -208,6 +212,7 @@ def test_says_what_it_is():
     assert not index.on_gpu
     assert index.plan(8, 2).startswith("trie by automata")
     assert index.plan(8, 9).startswith("brute force")
+    assert index.plan(0, 0) == index.plan(1, 0)
 
 
 @pytest.mark.gpu

@@ -33,7 +33,6 @@ void checkSearch(const CpuSearch& search) {
 /// interrupt.
 template <class Body>
 void forQueries(const CpuSearch& search, const Body& body) {
-    checkSearch(search);
     const int team =
             search.threads > 0 ? search.threads : omp_get_max_threads();
     std::vector<MetricCounters> counters{size_t(team)};
@@ -68,6 +67,7 @@ cpu::RangeResult<float> rangeOf(
         const CpuSearch& search,
         float radius,
         const Visit& visit) {
+    checkSearch(search);
     checkRadius(radius);
     std::vector<std::vector<Found>> found(size_t(search.numQueries));
     const float limit = greatestInside(radius);
@@ -101,6 +101,7 @@ void knnOf(
         idx_t k,
         float* outDistances,
         idx_t* outIds) {
+    checkSearch(search);
     BITS_THROW_IF_NOT_FMT(k >= 1, "k = %lld is below 1", (long long)k);
     const idx_t most = std::min(k, std::max<idx_t>(search.vectors.n, 1));
     forQueries(search, [&](idx_t query) {
