@@ -172,8 +172,11 @@ double predictSeconds(
     double far = 0;         // for what the others have packed
     double packing = n * d * value * kPackedValue / threads;
     if (plan.acrossVectors) {
-        const double third = plan.tileQueries / 3;
-        rows = std::ceil(perBatch / third) * third / threads;
+        // Rows that are computed together: a third of a tile, of canonical
+        // distances one.
+        const double step =
+                isAlwaysCanonical(shape.metric) ? 1 : plan.tileQueries / 3;
+        rows = std::ceil(perBatch / step) * step / threads;
         shares = threads;
     } else {
         // Blocks get smaller towards the end, down to a quarter; the busiest

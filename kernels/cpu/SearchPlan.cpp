@@ -94,7 +94,8 @@ double pooledQueries(
 int threadsFor(const SearchShape& shape, Variant variant, int team) {
     constexpr double kOperations = 5e5, kBytes = 1 << 18;
     const double values = double(shape.numVectors) * shape.depth;
-    double threads = 2 * double(shape.numQueries) * values / kOperations;
+    double threads = operationsOf(shape.metric) * double(shape.numQueries) *
+            values / kOperations;
     if (variant == Variant::Direct) {
         threads = std::max(threads, values * shape.scalarBytes / kBytes);
     }
