@@ -11,7 +11,7 @@ namespace faiss_bits::cpu {
 /// What the searches of this family share: the vectors, the queries, and how.
 template <class T> // float or double
 struct Problem {
-    Metric metric = Metric::L2;
+    Metric metric = Metric::L2; ///< any
     T metricArg = 2; ///< p of Lp, > 0; not read for other metrics
 
     idx_t numQueries = 0; ///< rows to search for, after queryIds
