@@ -7,6 +7,7 @@ import faiss
 import numpy as np
 
 from ..arrays import float32_number, neighbours, whole_number
+from ..backends import is_metric
 from ..fused import check_metric_arg
 from .batches import Batch, Runner
 from .errors import WorkerLostError
@@ -18,13 +19,6 @@ from .specs import checked_specs, placed, resolved
 from .transport import DaskTransport
 
 BATCH = 8192
-_METRICS = (
-    faiss.METRIC_L2,
-    faiss.METRIC_INNER_PRODUCT,
-    faiss.METRIC_L1,
-    faiss.METRIC_Linf,
-    faiss.METRIC_Lp,
-)
 # A message of results of a range search may always have so many bytes.
 _LEAST_PIECE = 1 << 16
 
@@ -45,8 +39,7 @@ class DistributedFlat:
         The shards, in the order of the rows of the collection. Each goes to one
         worker, the largest first, to the one that has the fewest rows
     metric : MetricType, optional
-        faiss.METRIC_L2, METRIC_INNER_PRODUCT, METRIC_L1, METRIC_Linf or
-        METRIC_Lp
+        One of GpuIndexBitsFlat and IndexFusedFlat
     replicas : int, optional
         Copies of the collection, each on workers of its own; batches of queries
         go to them in turn
@@ -89,11 +82,8 @@ class DistributedFlat:
         replace_timeout=60.0, timeout=None,
     ):
         self._groups = []
-        if metric not in _METRICS:
-            raise ValueError(
-                f"metric = {metric!r} is none of METRIC_L2, METRIC_INNER_PRODUCT, "
-                "METRIC_L1, METRIC_Linf and METRIC_Lp"
-            )
+        if isinstance(metric, str) or not is_metric(metric):
+            raise ValueError(f"metric = {metric!r} is none that an index has")
         if device not in DEVICES:
             raise ValueError(
                 f"device = {device!r} is none of {', '.join(map(repr, DEVICES))}"

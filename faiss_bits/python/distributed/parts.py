@@ -5,7 +5,7 @@ import faiss
 import numpy as np
 
 from .. import classes
-from ..backends import why_not_gpu
+from ..backends import JACCARD, why_not_gpu
 from ..contrib.vector_files import row_blocks
 from ..devices import get_num_gpus, require_gpu
 from .specs import Shard
@@ -52,7 +52,7 @@ class Part:
         self.metric = options["metric"]
         self.metric_arg = options["metric_arg"]
         self.device = chosen_device(options["device"], self.metric)
-        self.largest = self.metric == faiss.METRIC_INNER_PRODUCT
+        self.largest = self.metric in (faiss.METRIC_INNER_PRODUCT, JACCARD)
         self.resources = (
             faiss.StandardGpuResources() if self.device == "gpu" else None
         )

@@ -20,7 +20,7 @@ from clusters import (
     same,
     saved,
 )
-from conftest import make
+from conftest import INDEX_METRICS, for_metric, make
 
 import faiss_bits
 from faiss_bits.contrib import datasets
@@ -66,14 +66,11 @@ def test_fashion_mnist_and_ranges(tmp_path):
         same(index.range_search(queries, radius, batch=64), expected)
 
 
-@pytest.mark.parametrize("metric, argument", [
-    (L2, 0), (IP, 0), (faiss.METRIC_L1, 0), (faiss.METRIC_Linf, 0),
-    (faiss.METRIC_Lp, 3),
-])
+@pytest.mark.parametrize("metric, argument, name", INDEX_METRICS)
 @pytest.mark.parametrize("kind", ["ties", "equal", "normal"])
-def test_metrics_and_hard_values(tmp_path, metric, argument, kind):
+def test_metrics_and_hard_values(tmp_path, metric, argument, name, kind):
     """Uneven and empty shards, ties across them, NaN and infinities."""
-    x, queries = make(kind, 300, 5, 1), make(kind, 23, 5, 2)
+    x, queries = for_metric(name, make(kind, 300, 5, 1), make(kind, 23, 5, 2))
     if kind == "normal":
         x[::7, 1], x[3::7, 2], x[5::11, 0] = np.nan, np.inf, -np.inf
         queries[:9] = x[:9]

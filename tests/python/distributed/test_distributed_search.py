@@ -16,7 +16,7 @@ from clusters import (
     same,
     saved,
 )
-from conftest import make
+from conftest import INDEX_METRICS, for_metric, make
 
 from faiss_bits.contrib import datasets
 
@@ -118,15 +118,18 @@ def test_ids_beyond_2_to_33(tmp_path):
         )
 
 
-@pytest.mark.parametrize("metric, argument", [
-    (faiss.METRIC_L1, 0), (faiss.METRIC_Linf, 0), (faiss.METRIC_Lp, 3),
-])
-def test_metrics(tmp_path, metric, argument):
-    x = make("normal", 500, 6, 7)
+@pytest.mark.parametrize("metric, argument, name", INDEX_METRICS)
+def test_metrics(tmp_path, metric, argument, name):
+    (x,) = for_metric(name, make("normal", 500, 6, 7))
+    one = one_index(x, metric, argument)
+    radius = float(np.median(one.search(x[:40], 30)[0]))
     with flat(
         ShardSpec.split(saved(tmp_path, x), 5), metric, metric_arg=argument
     ) as index:
-        same(index.search(x[:40], 9), one_index(x, metric, argument).search(x[:40], 9))
+        same(index.search(x[:40], 9), one.search(x[:40], 9))
+        found = index.range_search(x[:40], radius)
+        assert len(found[1]) > 300
+        same(found, one.range_search(x[:40], radius))
 
 
 def test_values_that_are_no_numbers(tmp_path):
@@ -332,7 +335,8 @@ def test_arguments_of_the_index(tmp_path):
         ([ShardSpec(path, column="a")], {}, ValueError, "only .parquet"),
         ([*good, ShardSpec(path, first_id=19)], {}, ValueError, "are the same"),
         ([ShardSpec(path, first_id=2**63 - 5)], {}, ValueError, "too large"),
-        (good, {"metric": 22}, ValueError, "metric = 22"),
+        (good, {"metric": 30}, ValueError, "metric = 30"),
+        (good, {"metric": "cosine"}, ValueError, "metric = 'cosine'"),
         (good, {"metric_arg": 2.0}, ValueError, "metric_arg = 2.0"),
         (good, {"replicas": 0}, ValueError, "replicas = 0"),
         (good, {"replicas": 5}, ValueError, "replicas = 5, but there are 4"),
