@@ -298,17 +298,28 @@ def _ivf_constructor_doc(name):
     """
 
 
-# What FAISS's text says of the distances where k are not found, and what they are.
-_SHORT_RESULTS = (
-    r"When not enough results are found(\s+)the label is set to \+Inf or -Inf\.",
-    r"Where fewer than k are found\1the largest float32, for similarities the smallest.",
+# What FAISS's text says of the distances where k are not found; releases break the
+# lines elsewhere.
+_SHORT_RESULTS = re.compile(
+    r"When not enough results are found the label is set to \+Inf or -Inf\.".replace(
+        " ", r"\s+"
+    )
 )
+
+
+def _short_results(found):
+    """What they are, with the line break of what was found."""
+    newline = (re.search(r"\n\s*", found[0]) or [" "])[0]
+    return (
+        f"Where fewer than k{newline}are found the largest float32, for "
+        "similarities the smallest."
+    )
 
 
 def _search_doc(the_class):
     """FAISS's text on arguments, then what the header promises."""
     promise = getattr(getattr(the_class, "search_c", None), "__doc__", "") or ""
-    own = re.sub(*_SHORT_RESULTS, the_class.search.__doc__ or "")
+    own = _SHORT_RESULTS.sub(_short_results, the_class.search.__doc__ or "")
     if promise.strip() in own:
         return own
     own, promise = inspect.cleandoc(own), inspect.cleandoc(promise)

@@ -23,7 +23,7 @@ N = 1500
 @pytest.mark.parametrize("q", [1, 2, 20, 100])
 @pytest.mark.parametrize("k", [1, 10, 1024, N - 1, N, N + 1])
 def test_search(metric, argument, name, q, k):
-    xq, xb = make("normal", q, 24, 1), make("normal", N, 24, 2)
+    xq, xb = for_metric(name, make("normal", q, 24, 1), make("normal", N, 24, 2))
     D, I = index_of(xb, metric, argument).search(xq, k)
     assert D.dtype == np.float32 and I.dtype == np.int64
     oracle.check_knn(xq, xb, k, D, I, metric=name, p=argument)
@@ -40,7 +40,7 @@ def test_search(metric, argument, name, q, k):
     seed=st.integers(0, 1000),
 )
 def test_any_size_and_kind(q, n, d, k, kind, metric, seed):
-    xq, xb = make(kind, q, d, seed + 1), make(kind, n, d, seed)
+    xq, xb = for_metric(metric[2], make(kind, q, d, seed + 1), make(kind, n, d, seed))
     D, I = index_of(xb, *metric[:2]).search(xq, k)
     oracle.check_knn(xq, xb, k, D, I, metric=metric[2], p=metric[1])
     oracle.check_tie_order(D, I)
