@@ -12,7 +12,7 @@ namespace faiss_bits::cpu {
 template <class T> // float or double
 struct Problem {
     Metric metric = Metric::L2; ///< any
-    T metricArg = 2; ///< p of Lp, > 0; not read for other metrics
+    T metricArg = 2;            ///< p of Lp, > 0; not read for other metrics
 
     idx_t numQueries = 0; ///< rows to search for, after queryIds
     idx_t numVectors = 0; ///< n: references searched, after vectorIds
