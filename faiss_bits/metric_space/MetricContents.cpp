@@ -4,12 +4,15 @@
 #include <cstring>
 #include <limits>
 #include <memory>
+#include <optional>
 #include <string>
 #include <typeinfo>
 
 #include <faiss/impl/FaissAssert.h>
 
 #include "faiss_bits/common/FaissErrors.h"
+#include "faiss_bits/common/FaissMetric.h"
+#include "kernels/canonical/TrueDistance.h"
 #include "kernels/metric_space/MetricChecks.h"
 #include "kernels/metric_space/cpu/Build.h"
 
@@ -144,23 +147,16 @@ void requireFileSize(const char* fname, uint64_t bytes) {
 } // namespace
 
 Metric trueMetricOf(faiss::MetricType metric) {
-    switch (metric) {
-        case faiss::METRIC_L2:
-            return Metric::L2;
-        case faiss::METRIC_L1:
-            return Metric::L1;
-        case faiss::METRIC_Linf:
-            return Metric::Linf;
-        default:
-            FAISS_THROW_FMT(
-                    "metric = %d is not supported: METRIC_L2 (%d), METRIC_L1 "
-                    "(%d) and METRIC_Linf (%d) are, for which the triangle "
-                    "inequality holds",
-                    int(metric),
-                    int(faiss::METRIC_L2),
-                    int(faiss::METRIC_L1),
-                    int(faiss::METRIC_Linf));
-    }
+    const std::optional<Metric> known = findMetric(metric);
+    FAISS_THROW_IF_NOT_FMT(
+            known && canonical::hasTrueDistance(*known),
+            "metric = %d is not supported: METRIC_L2 (%d), METRIC_L1 (%d) and "
+            "METRIC_Linf (%d) are, for which the triangle inequality holds",
+            int(metric),
+            int(faiss::METRIC_L2),
+            int(faiss::METRIC_L1),
+            int(faiss::METRIC_Linf));
+    return *known;
 }
 
 faiss::MetricType faissMetricOf(Metric metric) {

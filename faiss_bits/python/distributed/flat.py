@@ -124,7 +124,7 @@ class DistributedFlat:
             raise ValueError(
                 f"replicas = {self.replicas}, but there are {len(free)} workers"
             )
-        shapes = self._shapes([(spec.path, spec.column) for spec in specs], free)
+        shapes = self._shapes(specs, free, deadline)
         self._shards, self.d = resolved(specs, shapes)
         self.ntotal = sum(shard.size for shard in self._shards)
         parts = placed(self._shards, each)
@@ -138,14 +138,17 @@ class DistributedFlat:
         for group in self._groups:
             group.fill(self._spare, deadline, self._wait, progress)
 
-    def _shapes(self, files, workers):
-        """(n, d) of every (path, column): the first worker that is not lost looks
-        at the files."""
+    def _shapes(self, specs, workers, deadline):
+        """(n, d) of every spec's file: the first worker that is not lost looks at
+        them."""
+        files = [(spec.path, spec.column) for spec in specs]
         for worker in workers:
+            deadline.left()
             first = Group(self._transport, [[]], self._options, 0, "shapes")
             try:
                 first.start([worker])
-                return first.call("shapes", files)[0]
+                ask = [(first.handles[0], ("shapes", files))]
+                return first.results(ask, deadline)[0]
             except WorkerLostError as error:
                 lost = error
             finally:

@@ -5,6 +5,7 @@ import os
 import signal
 import threading
 import time
+from concurrent.futures import Future
 
 import numpy as np
 import pytest
@@ -304,6 +305,20 @@ def test_loading_in_time(vectors):
             flat(ShardSpec.split(path, 4), timeout=0.2)
     finally:
         client().run(SlowFile.put, 0)
+
+
+def test_looking_at_the_files_in_time(vectors, monkeypatch):
+    """By a worker that never answers."""
+    from faiss_bits.distributed import transport
+
+    begin = transport.DaskTransport.call
+
+    def call(self, handle, name, *args):
+        return Future() if name == "shapes" else begin(self, handle, name, *args)
+
+    monkeypatch.setattr(transport.DaskTransport, "call", call)
+    with pytest.raises(fd.SearchTimeoutError, match="loading .* timeout = 0.5"):
+        flat(ShardSpec.split(vectors[1], 4), timeout=0.5)
 
 
 def test_an_error_of_a_worker_is_the_error(vectors, expected):
