@@ -8,6 +8,7 @@
 #include "tests/common/CanonicalOracle.h"
 #include "tests/common/DeviceBuffer.h"
 #include "tests/common/GpuTest.h"
+#include "tests/common/HostTypes.h"
 
 /// The scan of repeated queries by itself: all rows are searched again.
 namespace faiss_bits::test {
@@ -21,6 +22,8 @@ struct ScanCase {
     uint32_t mostSets = 0;   // of equal vectors; 0: none are made
     uint32_t roomOfKeys = 0; // at least mostSets
     Metric metric = Metric::L2;
+    DataType type = DataType::Float32; // of the vectors, which are rounded
+    bool isByColumns = false;          // [d, n] in memory
 };
 
 /// Integers in -4..4: thousands of distances are equal.
@@ -40,10 +43,17 @@ inline std::vector<float> makeIntegers(size_t count, uint32_t seed) {
 template <class Run>
 void expectScanned(
         const ScanCase& c,
-        const std::vector<float>& vectors,
+        std::vector<float> vectors,
         const std::vector<float>& queries,
         const Run& run) {
-    const DeviceBuffer<float> deviceVectors(vectors);
+    roundAllTo(c.type, vectors);
+    std::vector<float> inMemory = vectors;
+    if (c.isByColumns) {
+        for (int64_t i = 0; i < c.n * c.d; ++i) {
+            inMemory[i % c.d * c.n + i / c.d] = vectors[i];
+        }
+    }
+    const DeviceBuffer<uint8_t> deviceVectors(packAs(c.type, inMemory));
     const DeviceBuffer<float> deviceQueries(queries);
     const DeviceBuffer<uint8_t> flags(2 * c.q, 1);
     DeviceBuffer<float> distances(c.q * c.k);
@@ -54,7 +64,11 @@ void expectScanned(
     const DeviceBuffer<uint64_t> limits(c.q);
 
     ScanAgainParams params;
-    params.search.vectors = {deviceVectors.data(), DataType::Float32, c.d, 1};
+    params.search.vectors = {
+            deviceVectors.data(),
+            c.type,
+            c.isByColumns ? 1 : c.d,
+            c.isByColumns ? c.n : 1};
     params.search.n = c.n;
     params.search.d = c.d;
     params.search.numAllowed = c.n;

@@ -2,10 +2,45 @@
 /// float64, and what is found of each row meanwhile.
 #pragma once
 
+#include <cstring>
+
 #include "kernels/knn/certified/PairEstimate.cuh"
 #include "kernels/knn/certified/ScanTile.cuh"
 
 namespace faiss_bits {
+
+/// What is held of a component of a vector from its read to its use: the
+/// number.
+template <class Vectors>
+struct HeldComponent {
+    template <class Column>
+    __device__ __forceinline__ static uint32_t read(
+            const Column& column,
+            uint32_t i) {
+        return __float_as_uint(column.near(i));
+    }
+    __device__ __forceinline__ static float numberOf(uint32_t held) {
+        return __uint_as_float(held);
+    }
+};
+
+/// Of a matrix: the bits that are stored, as a conversion waits for the read.
+template <class T>
+struct HeldComponent<MatrixVectors<T>> {
+    __device__ __forceinline__ static uint32_t read(
+            const typename MatrixVectors<T>::Column& column,
+            uint32_t i) {
+        const T component = column.x[i * uint32_t(column.rowStride)];
+        uint32_t held = 0;
+        memcpy(&held, &component, sizeof(T));
+        return held;
+    }
+    __device__ __forceinline__ static float numberOf(uint32_t held) {
+        T component;
+        memcpy(&component, &held, sizeof(T));
+        return toFloat(component);
+    }
+};
 
 /// Eight components of kVectors vectors and kQueries queries at a time, in two
 /// buffers. In L2 the first query, the center, is subtracted from all: numbers
@@ -22,7 +57,10 @@ struct ProductStaging {
 
    private:
     static constexpr int kRows = kVectors + kQueries;
-    static constexpr int kLanes = kDepth; // that stage a row
+    // Components of a row: with one of twice as many rows a lane has twice the
+    // squares, for which there are no registers.
+    static constexpr int kOfLane = 2;
+    static constexpr int kLanes = kDepth / kOfLane; // that stage a row
     static constexpr int kRowStep = kThreads / kLanes;
     static constexpr int kStagedVectors = kVectors / kRowStep; // of a lane
     static constexpr int kStaged = kRows / kRowStep;
@@ -38,11 +76,14 @@ struct ProductStaging {
         double sizes[kRows]; // Row::sizeOf, of vectors, then queries
     };
 
+    /// Components of this thread's rows on their way to shared memory.
+    struct Components {
+        uint32_t held[kStaged][kOfLane]; // HeldComponent; of queries, numbers
+        float center[kOfLane];
+    };
     SharedStorage& shared;
     const Params& params;
-    float next[kStaged];
     bool hasCenter = kMetric == Metric::L2;
-    float center; // of the components of next
     double squares[kStaged];
     bool areIntegers; // those of squares, and the squares small
     uint32_t signs;   // of which the first bit is set if some are negative
@@ -65,32 +106,55 @@ struct ProductStaging {
                 &shared.queries[buffer][queryPlace(query, c)]);
     }
 
+    /// The queries of a tile that this thread stages, and the center.
+    struct Queries {
+        const float* staged[kStaged - kStagedVectors];
+        const float* first;
+    };
+    __device__ __forceinline__ Queries queriesOf(const TilePlace& place) const {
+        Queries queries;
+        const int row = threadIdx.x / kLanes;
+        const int last = min(int(place.numRows), kQueries) - 1;
+#pragma unroll
+        for (int i = 0; i < kStaged - kStagedVectors; ++i) {
+            const int at = min(row + i * kRowStep, last);
+            queries.staged[i] = params.queries + place.row(at) * params.d;
+        }
+        queries.first = params.queries + place.row(0) * params.d;
+        return queries;
+    }
+
     /// Components depth and on of this thread's rows, as store() takes them.
     /// Rows that there are not are others, and their pairs are not looked at.
     template <class Vectors>
-    __device__ __forceinline__ void fetch(
-            const Vectors& vectors,
-            const TilePlace& place,
-            int depth) {
-        const int c = min(depth + int(threadIdx.x % kLanes), params.d - 1);
+    __device__ __forceinline__ Components
+    fetch(const Vectors& vectors,
+          const TilePlace& place,
+          const Queries& queries,
+          int depth) const {
+        Components next;
         const int row = threadIdx.x / kLanes;
         const int lastVector =
                 int(min(place.last - place.first, int64_t(kVectors))) - 1;
-        const int lastQuery = min(int(place.numRows), kQueries) - 1;
-        const auto column = vectors.column(place, c);
-        const float* q = params.queries + c;
 #pragma unroll
-        for (int i = 0; i < kStagedVectors; ++i) {
-            const uint32_t at = min(row + i * kRowStep, lastVector);
-            next[i] = column.near(at);
-        }
+        for (int j = 0; j < kOfLane; ++j) {
+            const int c = min(depth + firstComponent() + j, params.d - 1);
+            const auto column = vectors.column(place, c);
 #pragma unroll
-        for (int i = kStagedVectors; i < kStaged; ++i) {
-            const int at = min(row + i * kRowStep - kVectors, lastQuery);
-            next[i] = q[place.row(at) * params.d];
+            for (int i = 0; i < kStagedVectors; ++i) {
+                const uint32_t at = min(row + i * kRowStep, lastVector);
+                next.held[i][j] = HeldComponent<Vectors>::read(column, at);
+            }
+#pragma unroll
+            for (int i = kStagedVectors; i < kStaged; ++i) {
+                next.held[i][j] =
+                        __float_as_uint(queries.staged[i - kStagedVectors][c]);
+            }
+            next.center[j] = kMetric == Metric::L2 && hasCenter
+                    ? queries.first[c]
+                    : 0.0f;
         }
-        center = kMetric == Metric::L2 && hasCenter ? q[place.row(0) * params.d]
-                                                    : 0.0f;
+        return next;
     }
 
     /// Before the first components of a tile are stored.
@@ -103,28 +167,61 @@ struct ProductStaging {
         signs = 0;
     }
 
-    /// What fetch() brought, with zeros behind the last component.
-    __device__ __forceinline__ void store(int buffer, int depth) {
-        const bool isThere = depth + int(threadIdx.x % kLanes) < params.d;
-        const float finite = isThere && isfinite(center) ? center : 0.0f;
-        const double from = finite;
-        areIntegers = areIntegers && isInteger(finite);
+    /// What fetch() brought, with zeros behind the last component, which only
+    /// the last components of a tile have: kIsLast.
+    template <class Vectors, bool kIsLast>
+    __device__ __forceinline__ void store(
+            const Components& next,
+            int buffer,
+            int depth) {
+        float components[kStaged][kOfLane];
+        float finite[kOfLane];
+#pragma unroll
+        for (int j = 0; j < kOfLane; ++j) {
+            const bool isThere =
+                    !kIsLast || depth + firstComponent() + j < params.d;
+            finite[j] =
+                    isThere && isfinite(next.center[j]) ? next.center[j] : 0.0f;
+#pragma unroll
+            for (int i = 0; i < kStaged; ++i) {
+                const float number = i < kStagedVectors
+                        ? HeldComponent<Vectors>::numberOf(next.held[i][j])
+                        : __uint_as_float(next.held[i][j]);
+                components[i][j] = isThere ? number : 0.0f;
+            }
+        }
+        // Mostly the first components say that not all are.
+        if (__any_sync(kFullWarp, areIntegers)) {
+#pragma unroll
+            for (int j = 0; j < kOfLane; ++j) {
+                areIntegers = areIntegers && isInteger(finite[j]);
+#pragma unroll
+                for (int i = 0; i < kStaged; ++i) {
+                    areIntegers = areIntegers && isInteger(components[i][j]);
+                }
+            }
+        }
+        const int c = firstComponent();
 #pragma unroll
         for (int i = 0; i < kStaged; ++i) {
-            const float component = isThere ? next[i] : 0.0f;
-            areIntegers = areIntegers && isInteger(component);
-            if constexpr (kMetric != Metric::L2) {
-                signs |= __float_as_uint(component);
+            double values[kOfLane];
+#pragma unroll
+            for (int j = 0; j < kOfLane; ++j) {
+                const float component = components[i][j];
+                if constexpr (kMetric != Metric::L2) {
+                    signs |= __float_as_uint(component);
+                }
+                values[j] = double(component) - double(finite[j]);
+                squares[i] = __fma_rn(values[j], values[j], squares[i]);
             }
-            const double value = double(component) - from;
-            squares[i] = __fma_rn(value, value, squares[i]);
             const int row = threadIdx.x / kLanes + i * kRowStep;
-            const int c = threadIdx.x % kLanes;
             if (i < kStagedVectors) {
-                shared.vectors[buffer][row][c] = value;
+                *reinterpret_cast<double2*>(&shared.vectors[buffer][row][c]) =
+                        make_double2(values[0], values[1]);
             } else {
-                const int place = queryPlace(row - kVectors, c);
-                shared.queries[buffer][place] = value;
+                const int query = row - kVectors;
+                shared.queries[buffer][queryPlace(query, c)] = values[0];
+                shared.queries[buffer][queryPlace(query, c + 1)] = values[1];
             }
         }
     }
@@ -136,7 +233,7 @@ struct ProductStaging {
         return int32_t(signs) >= 0;
     }
 
-    /// Of the rows' squares, of which eight lanes each have a part. After
+    /// Of the rows' squares, of which four lanes each have a part. After
     /// the last components. Whether those that this lane stores are finite.
     __device__ __forceinline__ bool storeSizes() {
         // Each step hands half of the first rows to the partner, and adds up
@@ -180,6 +277,11 @@ struct ProductStaging {
     }
 
    private:
+    /// That this lane stages, of eight.
+    __device__ __forceinline__ static int firstComponent() {
+        return threadIdx.x % kLanes * kOfLane;
+    }
+
     /// Not of large ones.
     __device__ __forceinline__ static bool isInteger(float value) {
         constexpr float kInteger = 1.5f * (1 << 23); // its last bit is 1

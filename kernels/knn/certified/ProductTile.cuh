@@ -62,6 +62,9 @@ struct ProductTile {
             uint16_t unsure[kManyUnsure * kUnit];
         };
         uint32_t unsureOfWarps[kThreads / kWarpSize];
+        // The first components of the next tile, of each thread: registers that
+        // hold them through the end of a tile are none in its loop either.
+        typename Staging::Components ahead[kThreads];
     };
 
     SharedStorage& shared;
@@ -82,7 +85,8 @@ struct ProductTile {
     /// Before the first tile.
     __device__ __forceinline__ void begin(const TilePlace& place) {
         Vectors::with(params, [&](const auto& vectors) {
-            staging.fetch(vectors, place, 0);
+            shared.ahead[threadIdx.x] =
+                    staging.fetch(vectors, place, staging.queriesOf(place), 0);
         });
     }
 
@@ -201,30 +205,28 @@ struct ProductTile {
             const TilePlace& place,
             const TilePlace& after,
             double (&sums)[kDown][kAcross][4]) {
-        // One block of instructions a step, so that they fill the time that
-        // those of matrices take.
         const int steps = (params.d + kDepth - 1) / kDepth;
         Vectors::with(params, [&](const auto& vectors) {
-            // Components are on their way for the time of a step.
-            const auto pass = [&](int step, const TilePlace& from, int depth) {
-                // Its additions would wait behind the products.
-                staging.store((step + 1) % 2, (step + 1) * kDepth);
-                staging.fetch(vectors, from, depth);
-                addStep(step % 2, sums);
-                __syncthreads();
-            };
+            using Of = std::remove_cvref_t<decltype(vectors)>;
+            // Components are on their way while products are added: reads do
+            // not pass the barrier, which two buffers need one of.
+            const auto queries = staging.queriesOf(place);
+            auto next = shared.ahead[threadIdx.x];
             staging.reset();
-            staging.store(0, 0);
-            steps > 1 ? staging.fetch(vectors, place, kDepth)
-                      : staging.fetch(vectors, after, 0);
+            for (int step = 0; step + 1 < steps; ++step) {
+                staging.template store<Of, false>(
+                        next, step % 2, step * kDepth);
+                next = staging.fetch(
+                        vectors, place, queries, (step + 1) * kDepth);
+                __syncthreads();
+                addStep(step % 2, sums);
+            }
+            const int last = steps - 1;
+            staging.template store<Of, true>(next, last % 2, last * kDepth);
+            next = staging.fetch(vectors, after, staging.queriesOf(after), 0);
             __syncthreads();
-            for (int step = 0; step + 2 < steps; ++step) {
-                pass(step, place, (step + 2) * kDepth);
-            }
-            if (steps > 1) {
-                pass(steps - 2, after, 0);
-            }
-            addStep((steps - 1) % 2, sums);
+            addStep(last % 2, sums);
+            shared.ahead[threadIdx.x] = next;
         });
     }
 
@@ -288,8 +290,11 @@ struct ProductTile {
                     const int v = Places::vector(b, r);
                     const Row row(sizes[kVectors + q], relative);
                     if constexpr (requires { concerns.beyond(q); }) {
-                        // Mostly they do not, and all is said.
-                        const double beyond = concerns.beyond(q);
+                        // Mostly they do not, and all is said; a query that
+                        // there is not has no limit.
+                        const double beyond = q < int(place.numRows)
+                                ? concerns.beyond(q)
+                                : -double(INFINITY);
                         bool areBeyond = true;
 #pragma unroll
                         for (int i = 0; i < kTogether; ++i) {

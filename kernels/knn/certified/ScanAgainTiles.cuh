@@ -42,8 +42,8 @@ __device__ __forceinline__ void ScanAgain<kMetric, Begin>::scanTiles(
         return t;
     };
     Tile tile(shared.tile, params.search);
-    const bool areLimited = kMetric == Metric::L2 && hasLimits(used);
-    int crowded = 0; // tiles to come that filterTiles() is not for
+    // Tiles to come that filterTiles() is not for: all without limits.
+    int crowded = kMetric == Metric::L2 && hasLimits(used) ? 0 : INT_MAX;
     uint32_t next = nextOf(blockIdx.x);
     TilePlace place = placeOf(next);
     tile.begin(place);
@@ -54,14 +54,14 @@ __device__ __forceinline__ void ScanAgain<kMetric, Begin>::scanTiles(
         if constexpr (kMetric == Metric::L2) {
             // What is left to ScanTile are mostly copies that differ in
             // their last bits, which differences in float32 tell apart.
-            if (tile.numExact > 0 && areLimited && crowded == 0) {
+            if (tile.numExact > 0 && crowded == 0) {
                 tile.numExact -= tile.numExact < INT_MAX;
                 crowded = filterTiles(place, slot) ? kUnfilteredTiles : 0;
                 tile.begin(after);
                 place = after;
                 continue;
             }
-            crowded -= crowded > 0;
+            crowded -= crowded > 0 && crowded < INT_MAX;
         }
         tile.run(
                 place,
