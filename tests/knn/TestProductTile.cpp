@@ -168,6 +168,43 @@ TEST_F(ProductTile, NotAllIntegers) {
     }
 }
 
+/// Copies of four vectors, off by some units in the last place that 16 bits
+/// have: products leave pairs in doubt, which differences tell apart, and whole
+/// tiles are computed as distances are defined.
+TEST_F(ProductTile, NearCopies) {
+    for (DataType type : kTypes) {
+        for (Metric metric : {Metric::L2, Metric::InnerProduct}) {
+            for (int d : {15, 33, 40}) {
+                for (uint32_t q : {12, 70}) {
+                    ScanCase c = caseOf(d, q);
+                    c.n = 5201;
+                    c.type = type;
+                    c.metric = metric;
+                    const auto centers = makeDeviates(size_t(4) * d, 7);
+                    std::mt19937 random(8);
+                    const auto makeCopies = [&](int64_t rows, float unit) {
+                        std::vector<float> values;
+                        for (int64_t i = 0; i < rows; ++i) {
+                            const size_t kind = random() % 4 * d;
+                            for (int j = 0; j < d; ++j) {
+                                const float off = float(random() % 4) * unit;
+                                values.push_back(centers[kind + j] * (1 + off));
+                            }
+                        }
+                        return values;
+                    };
+                    const auto vectors = makeCopies(c.n, 0x1p-9f);
+                    const auto queries = makeCopies(c.q, 0x1p-20f);
+                    expectNearest(c, vectors, queries);
+                    if (HasFailure()) {
+                        return;
+                    }
+                }
+            }
+        }
+    }
+}
+
 TEST_F(ProductTile, Small) {
     expectNearest(caseOf(9, 17));
 }

@@ -2,45 +2,11 @@
 /// float64, and what is found of each row meanwhile.
 #pragma once
 
-#include <cstring>
-
+#include "kernels/knn/certified/HeldComponent.cuh"
 #include "kernels/knn/certified/PairEstimate.cuh"
 #include "kernels/knn/certified/ScanTile.cuh"
 
 namespace faiss_bits {
-
-/// What is held of a component of a vector from its read to its use: the
-/// number.
-template <class Vectors>
-struct HeldComponent {
-    template <class Column>
-    __device__ __forceinline__ static uint32_t read(
-            const Column& column,
-            uint32_t i) {
-        return __float_as_uint(column.near(i));
-    }
-    __device__ __forceinline__ static float numberOf(uint32_t held) {
-        return __uint_as_float(held);
-    }
-};
-
-/// Of a matrix: the bits that are stored, as a conversion waits for the read.
-template <class T>
-struct HeldComponent<MatrixVectors<T>> {
-    __device__ __forceinline__ static uint32_t read(
-            const typename MatrixVectors<T>::Column& column,
-            uint32_t i) {
-        const T component = column.x[i * uint32_t(column.rowStride)];
-        uint32_t held = 0;
-        memcpy(&held, &component, sizeof(T));
-        return held;
-    }
-    __device__ __forceinline__ static float numberOf(uint32_t held) {
-        T component;
-        memcpy(&component, &held, sizeof(T));
-        return toFloat(component);
-    }
-};
 
 /// Eight components of kVectors vectors and kQueries queries at a time, in two
 /// buffers. In L2 the first query, the center, is subtracted from all: numbers
@@ -81,6 +47,7 @@ struct ProductStaging {
         uint32_t held[kStaged][kOfLane]; // HeldComponent; of queries, numbers
         float center[kOfLane];
     };
+
     SharedStorage& shared;
     const Params& params;
     bool hasCenter = kMetric == Metric::L2;
@@ -143,12 +110,12 @@ struct ProductStaging {
 #pragma unroll
             for (int i = 0; i < kStagedVectors; ++i) {
                 const uint32_t at = min(row + i * kRowStep, lastVector);
-                next.held[i][j] = HeldComponent<Vectors>::read(column, at);
+                next.held[i][j] = HeldComponent<Vectors>::near(column, at);
             }
 #pragma unroll
             for (int i = kStagedVectors; i < kStaged; ++i) {
                 next.held[i][j] =
-                        __float_as_uint(queries.staged[i - kStagedVectors][c]);
+                        heldBits(queries.staged[i - kStagedVectors][c]);
             }
             next.center[j] = kMetric == Metric::L2 && hasCenter
                     ? queries.first[c]
@@ -186,7 +153,7 @@ struct ProductStaging {
             for (int i = 0; i < kStaged; ++i) {
                 const float number = i < kStagedVectors
                         ? HeldComponent<Vectors>::numberOf(next.held[i][j])
-                        : __uint_as_float(next.held[i][j]);
+                        : heldNumber<float>(next.held[i][j]);
                 components[i][j] = isThere ? number : 0.0f;
             }
         }

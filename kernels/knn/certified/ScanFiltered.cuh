@@ -245,7 +245,7 @@ __device__ __forceinline__ uint32_t ScanAgain<kMetric, Begin>::filteredTile(
         const uint32_t q = min(uint32_t(row + i * kRowStep), rows - 1);
         queriesAt[i] = int64_t(shared.rows[slot + q]) * search.d + column;
     }
-    float nextVectors[kVectorLoads];
+    uint32_t nextVectors[kVectorLoads]; // heldBits()
     float nextQueries[kQueryLoads];
     const auto fetch = [&](int depth) {
         const bool isThere = depth + column < search.d;
@@ -253,7 +253,7 @@ __device__ __forceinline__ uint32_t ScanAgain<kMetric, Begin>::filteredTile(
             data += depth * columnStride;
 #pragma unroll
             for (int i = 0; i < kVectorLoads; ++i) {
-                nextVectors[i] = isThere ? toFloat(data[vectorsAt[i]]) : 0.0f;
+                nextVectors[i] = isThere ? heldBits(data[vectorsAt[i]]) : 0;
             }
         });
 #pragma unroll
@@ -263,11 +263,15 @@ __device__ __forceinline__ uint32_t ScanAgain<kMetric, Begin>::filteredTile(
         }
     };
     const auto store = [&](int buffer) {
+        withVectors(search.vectors, [&](const auto* data) {
+            using T = std::remove_cvref_t<decltype(*data)>;
 #pragma unroll
-        for (int i = 0; i < kVectorLoads; ++i) {
-            tile.vectors[buffer][column][row + i * kRowStep] = nextVectors[i];
-            noteOdd(row + i * kRowStep, nextVectors[i]);
-        }
+            for (int i = 0; i < kVectorLoads; ++i) {
+                const float number = heldNumber<T>(nextVectors[i]);
+                tile.vectors[buffer][column][row + i * kRowStep] = number;
+                noteOdd(row + i * kRowStep, number);
+            }
+        });
 #pragma unroll
         for (int i = 0; i < kQueryLoads; ++i) {
             if (kQueries % kRowStep == 0 || row + i * kRowStep < kQueries) {

@@ -10,7 +10,7 @@
 /// Bound by: float64, of L1 two operations a component and pair.
 #pragma once
 
-#include "kernels/knn/certified/TileVectors.cuh"
+#include "kernels/knn/certified/HeldComponent.cuh"
 
 namespace faiss_bits {
 
@@ -50,7 +50,7 @@ struct ScanTile {
 
     SharedStorage& shared;
     const Params& params;
-    float next[kRows / kWarps];
+    uint32_t next[kRows / kWarps]; // HeldComponent; of queries, numbers
 
     __device__ __forceinline__
     ScanTile(SharedStorage& storage, const Params& parameters)
@@ -200,29 +200,40 @@ struct ScanTile {
         const int warp = threadIdx.x / kWarpSize;
         const int c = depth + threadIdx.x % kWarpSize;
         Vectors::with(params, [&](const auto& vectors) {
+            using Held = HeldComponent<std::remove_cvref_t<decltype(vectors)>>;
             const auto column = vectors.column(place, c);
 #pragma unroll
             for (int i = 0; i < kVectors / kWarps; ++i) {
                 const int64_t vector = warp + i * kWarps;
                 next[i] = c < params.d && place.first + vector < place.last
-                        ? column.at(vector)
-                        : 0.0f;
+                        ? Held::at(column, vector)
+                        : 0;
             }
         });
 #pragma unroll
         for (int i = kVectors / kWarps; i < kRows / kWarps; ++i) {
             const uint32_t q = warp + i * kWarps - kVectors;
             next[i] = c < params.d && q < place.numRows
-                    ? params.queries[place.row(q) * params.d + c]
-                    : 0.0f;
+                    ? heldBits(params.queries[place.row(q) * params.d + c])
+                    : 0;
         }
     }
 
     __device__ __forceinline__ void store(int buffer) {
-#pragma unroll
-        for (int i = 0; i < kRows / kWarps; ++i) {
+        const auto put = [&](int i, float component) {
             shared.components[buffer][threadIdx.x / kWarpSize + i * kWarps]
-                             [threadIdx.x % kWarpSize] = double(next[i]);
+                             [threadIdx.x % kWarpSize] = double(component);
+        };
+        Vectors::with(params, [&](const auto& vectors) {
+            using Held = HeldComponent<std::remove_cvref_t<decltype(vectors)>>;
+#pragma unroll
+            for (int i = 0; i < kVectors / kWarps; ++i) {
+                put(i, Held::numberOf(next[i]));
+            }
+        });
+#pragma unroll
+        for (int i = kVectors / kWarps; i < kRows / kWarps; ++i) {
+            put(i, heldNumber<float>(next[i]));
         }
     }
 };
