@@ -147,8 +147,11 @@ struct ProductStaging {
         for (int j = 0; j < kOfLane; ++j) {
             const bool isThere =
                     !kIsLast || depth + firstComponent() + j < params.d;
+            // Of others than L2 it is 0: nothing is to be subtracted.
             finite[j] =
-                    isThere && isfinite(next.center[j]) ? next.center[j] : 0.0f;
+                    kMetric == Metric::L2 && isThere && isfinite(next.center[j])
+                    ? next.center[j]
+                    : 0.0f;
 #pragma unroll
             for (int i = 0; i < kStaged; ++i) {
                 const float number = i < kStagedVectors
