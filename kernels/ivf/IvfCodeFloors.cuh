@@ -1,15 +1,19 @@
-/// Estimates of the keys of a query's lists, of interleaved codes of 8 bits, in
-/// float32. For queries that seldom meet in a list. IvfFloorBound.h says how
-/// far they may be from the keys.
+/// Estimates of the keys of a query's lists, of interleaved codes of 8 bits, by
+/// tensor cores. For queries that seldom meet in a list. IvfFloorBound.h says
+/// how far they may be from the keys.
 ///
-/// A warp has 32 vectors, a lane every fourth component of four of them, whose
-/// codes are one word. A code gets into the middle of a float's mantissa by one
-/// instruction, and start, centroid and query are one number that is made for
-/// each list, so that a component costs three instructions. The codes of a warp
-/// come through shared memory, some steps ahead, whatever list they are of.
+/// A warp has 32 vectors, whose codes come through shared memory, some steps
+/// ahead, whatever list they are of. A transposed load of matrices gives a lane
+/// two components of two vectors, whose codes are numbers of float16 without a
+/// conversion, the smallest ones. L2: the code that is nearest to the query is
+/// subtracted, which is exact, and one fma each makes them differences, the
+/// squares' sum of which is the diagonal of their product with themselves.
+/// Inner product: they are multiplied with the query, in two parts. What that
+/// takes of a list, a block makes once for some lists.
 ///
-/// Bound by: the reading of the lists and instructions: 528,000 vectors of 128
-/// dimensions take 15 us and 9.
+/// Bound by: the reading of the lists, 15 us for 528,000 vectors of 128
+/// dimensions; instructions are 290 for the components of 32 vectors, and some
+/// 190 beside. A register is spilled once a block, before the loop.
 #pragma once
 
 #include <algorithm>
@@ -17,10 +21,10 @@
 #include "kernels/common/DependentLaunch.h"
 #include "kernels/common/DynamicShared.h"
 #include "kernels/common/LaunchesTogether.h"
+#include "kernels/ivf/IvfCodeFloorsSums.cuh"
 #include "kernels/ivf/IvfDirectLists.cuh"
-#include "kernels/ivf/IvfFloorBound.h"
+#include "kernels/ivf/IvfFilter.cuh"
 #include "kernels/ivf/IvfFloors.h"
-#include "kernels/ivf/IvfGroupWords.cuh"
 #include "kernels/ivf/IvfKeptEstimates.cuh"
 
 namespace faiss_bits {
@@ -28,79 +32,87 @@ namespace faiss_bits {
 template <Metric kMetric>
 struct IvfCodeFloors {
     using Lists = IvfDirectLists;
+    using Table = IvfCodeFloorsTable<kMetric>;
     static constexpr int kThreads = kIvfDirectThreads;
     static constexpr int kWarps = kThreads / kWarpSize;
     static constexpr int kBlocks = 3; // of a multiprocessor
-    static constexpr int kOfFour = 4; // vectors, whose codes are a word
-    static constexpr int kFours = kListGroup / kOfFour;  // of a group
-    static constexpr int kTogether = kWarpSize / kFours; // components of a load
-    static constexpr int kAhead = 16;                    // words of a step
-    static constexpr int kStep = kAhead * kTogether;
 
-    /// Components of a table: whole steps.
-    BITS_HOST_DEVICE static constexpr int padded(int d) {
-        return (d + kStep - 1) / kStep * kStep;
-    }
+    /// Lists that a block has tables of at a time: a warp makes one.
+    static constexpr uint32_t kTables = kWarps;
 
-    /// What a warp has on its way: steps of the codes of its groups.
-    static constexpr int kStages = 3;
-    static constexpr int kStageBytes = kStep * int(kListGroup);
-    using Stages = uint32_t[kStages][kStageBytes / sizeof(uint32_t)];
+    /// The codes of 32 vectors; a warp has the next ones on their way.
+    static constexpr int kStages = 2;
+    using Stages = IvfCodeStage[kStages];
+    static_assert(sizeof(Lists::SharedStorage) <= kWarps * sizeof(Stages));
 
     const Lists::Tables& lists;
     const IvfDirectParams& params;
-    const float* query; // as the next four, in shared memory
+    const float* query; // as the next two, in shared memory
     const float* starts;
     const float* steps;
-    float2* table;  // [padded(d)], of this warp: a factor and a term
+    typename Table::Scales* scales; // [kTables]
+    uint4* tables;  // [kTables, Table::words(d)], in shared memory
     Stages& stages; // of this warp
     uint32_t row;
 
     /// Of 32s of columns of the row the part of block blockIdx.x.
     __device__ __forceinline__ void run() const {
-        const uint64_t total = lists.first[params.search.nprobe];
-        const uint32_t begin = uint32_t(total * blockIdx.x / gridDim.x);
-        const uint32_t end = uint32_t(total * (blockIdx.x + 1) / gridDim.x);
-        Place ahead = {begin + threadIdx.x / kWarpSize, 0, 0, 0, 0};
-        enter(ahead, end);
-        Place place = ahead;
-        int stage = 0;
-        for (int s = 0; s < kStages - 1; ++s) {
-            copy(ahead, end, s);
+        const auto [begin, end] =
+                Lists::Part(lists.first[params.search.nprobe]);
+        if (begin >= end) {
+            return;
         }
-        uint32_t ofTable = ~0u; // probe
-        float base = 0;         // what all keys of the table's list have
-        while (place.at < end) {
-            if (place.selected != 0 && ofTable != place.probe) {
-                __syncwarp(); // all have left the table
-                base = makeTable(lists.numbers[place.probe]);
-                ofTable = place.probe;
+        const uint32_t firstProbe = lists.probeOf(begin, params.search.nprobe);
+        // Before the codes, behind which it would wait.
+        typename Table::Center center;
+        readCenter(firstProbe, end, center);
+        Place next = {begin + threadIdx.x / kWarpSize, firstProbe, 0, 0};
+        enter(next, end);
+        int stage = 0;
+        copy(next, end, stage);
+        for (uint32_t some = firstProbe;; some += kTables) {
+            if (some != firstProbe) {
+                readCenter(some, end, center);
+                __syncthreads(); // all have left the tables
             }
-            float sums[kOfFour] = {};
-            for (int c = 0; c < params.search.d; c += kStep) {
-                waitForCopies<kStages - 2>();
-                __syncwarp(); // and all have left the stage before
-                copy(ahead, end, stage == 0 ? kStages - 1 : stage - 1);
-                if (place.selected != 0) { // else nothing is there
-                    add(stages[stage], c, sums);
+            const float size = makeTable(some, end, center);
+            __syncthreads();
+            keepBound(some, end, size);
+            const uint32_t last = min(some + kTables, params.search.nprobe);
+            const uint32_t until = min(lists.first[last], end);
+            while (next.at < until) {
+                const Place now = next;
+                next.at += kWarps;
+                enter(next, end);
+                __syncwarp(); // all have left the other stage
+                copy(next, end, stage ^ 1);
+                waitForCopies<1>();
+                __syncwarp();
+                const uint32_t t = now.probe - some;
+                IvfCodeFloorsSums<kMetric> sums;
+                if (now.selected != 0) { // else nothing is there
+                    sums.add(
+                            stages[stage],
+                            tables + t * Table::words(params.search.d),
+                            params.search.d);
                 }
-                stage = stage == kStages - 1 ? 0 : stage + 1;
+                stage ^= 1;
+                keep(now, Table::keyOf(sums.ofOwnVector(), scales[t]));
             }
-            keep(place, sums, base);
-            place.at += kWarps;
-            enter(place, end);
+            if (until == end) {
+                break;
+            }
         }
         waitForAllCopies();
     }
 
    private:
-    /// Of a warp: 32 columns of a probe, and a component of these.
+    /// Of a warp: 32 columns of a probe.
     struct Place {
         uint32_t at; // of the row, in 32s
         uint32_t probe;
         uint32_t selected; // of those that are there
         uint32_t group;    // of the list
-        int component;
     };
 
     /// The columns of place.at, at or behind those of the probe so far.
@@ -111,153 +123,93 @@ struct IvfCodeFloors {
         while (place.at >= lists.first[place.probe + 1]) {
             ++place.probe;
         }
-        const uint32_t length = lists.lengths[place.probe];
         place.group = place.at - lists.first[place.probe];
-        const uint32_t there = length - place.group * kListGroup;
-        place.selected = IvfGroupWords::ofWarp(
+        const uint32_t there =
+                lists.lengths[place.probe] - place.group * kListGroup;
+        place.selected = selectedWord(
                                  params.search.lists,
                                  lists.numbers[place.probe],
-                                 place.group,
-                                 length) &
+                                 place.group) &
                 (there < kListGroup ? (1u << there) - 1 : ~0u);
     }
 
-    /// Begins to copy a step's codes, and goes to the next step.
-    __device__ __forceinline__ void copy(Place& place, uint32_t end, int stage)
+    __device__ __forceinline__ void keep(const Place& place, float estimate)
             const {
-        constexpr int kChunk = 16; // bytes
-        const int d = params.search.d;
-        if (place.at < end) {
-            if (place.selected != 0) {
-                const int bytes =
-                        min(kStep, d - place.component) * int(kListGroup);
-                const auto* from = static_cast<const uint8_t*>(
-                                           lists.vectors[place.probe]) +
-                        (int64_t(place.group) * d + place.component) *
-                                kListGroup;
-                auto* to = reinterpret_cast<uint8_t*>(stages[stage]);
-                const int first = int(threadIdx.x % kWarpSize) * kChunk;
-                // The same of all groups of a list.
-                if (reinterpret_cast<uintptr_t>(from) % kChunk == 0) {
-                    const uint32_t shared = sharedAddress(to);
-#pragma unroll
-                    for (int b = first; b < kStageBytes;
-                         b += kWarpSize * kChunk) {
-                        if (b < bytes) {
-                            copyAsync(shared + b, from + b);
-                        }
-                    }
-                } else {
-                    for (int b = int(threadIdx.x % kWarpSize); b < bytes;
-                         b += kWarpSize) {
-                        to[b] = from[b];
-                    }
-                }
-            }
-            place.component += kStep;
-            if (place.component >= d) {
-                place.component = 0;
-                place.at += kWarps;
-                enter(place, end);
-            }
-        }
-        endCopies();
-    }
-
-    /// Of this list, zeros behind the last component, which no sum notices.
-    /// Returns the base.
-    __device__ __forceinline__ float makeTable(uint32_t list) const {
-        const IvfParams& search = params.search;
-        const float* centroids = search.lists.decoding.centroids;
-        const int d = search.d;
-        ivf_code::PairSums sums;
-        for (int c = int(threadIdx.x % kWarpSize); c < padded(d);
-             c += kWarpSize) {
-            float2 entry = {0, 0};
-            if (c < d) {
-                const float center = centroids
-                        ? __ldg(centroids + int64_t(list) * d + c)
-                        : 0.0f;
-                const ivf_code::Entry made = ivf_code::entryOf<kMetric>(
-                        starts[c], steps[c], center, query[c], sums);
-                entry = {made.factor, made.term};
-            }
-            table[c] = entry;
-        }
-        const float base = sumOfLanes(sums.base);
-        const float size = sumOfLanes(sums.size);
-        if (threadIdx.x % kWarpSize == 0) {
-            const uint32_t bound =
-                    __float_as_uint(ivf_code::boundOf<kMetric>(size, d));
-            atomicMax(&params.bounds[2 * row], bound);
-        }
-        return base;
-    }
-
-    /// A step's components. Behind the last one entries are zeros, whatever the
-    /// codes.
-    __device__ __forceinline__ void add(
-            const uint32_t* codes,
-            int begin,
-            float (&sums)[kOfFour]) const {
-        const uint32_t lane = threadIdx.x % kWarpSize;
-        const float2* entries = table + begin + lane / kFours;
-#pragma unroll
-        for (int i = 0; i < kAhead; ++i) {
-            const float2 entry = entries[i * kTogether];
-            const uint32_t word = codes[i * kWarpSize + lane];
-#pragma unroll
-            for (int v = 0; v < kOfFour; ++v) {
-                const float code = __uint_as_float(__byte_perm(
-                        word, ivf_code::kCodeBits, 0x7404 | v << 4));
-                ivf_code::add<kMetric>(sums[v], code, entry.x, entry.y);
-            }
-        }
-    }
-
-    /// Of the columns of a place.
-    __device__ __forceinline__ void keep(
-            const Place& place,
-            const float (&sums)[kOfFour],
-            float base) const {
-        const uint32_t lane = threadIdx.x % kWarpSize;
         keepIvfEstimate<kMetric>(
                 params,
                 row,
                 place.at,
-                ivf_code::keyOf<kMetric>(ofOwnVector(sums), base),
-                place.selected >> lane & 1);
+                estimate,
+                place.selected >> threadIdx.x % kWarpSize & 1);
     }
 
-    /// The sum of vector `lane`, of all lanes that have components of it: which
-    /// are those of the same four.
-    __device__ __forceinline__ static float ofOwnVector(
-            const float (&sums)[kOfFour]) {
-        static_assert(kTogether == kOfFour);
-        const uint32_t lane = threadIdx.x % kWarpSize;
-        // A lane keeps half of what it has, and gives the other half away.
-        const bool isSecond = lane / (2 * kFours) != 0;
-        float two[2];
-#pragma unroll
-        for (int v = 0; v < 2; ++v) {
-            const float kept = isSecond ? sums[v + 2] : sums[v];
-            const float given = isSecond ? sums[v] : sums[v + 2];
-            two[v] = kept + __shfl_xor_sync(kFullWarp, given, 2 * kFours);
+    /// Begins to copy the codes of a place, if there is one.
+    __device__ __forceinline__ void copy(
+            const Place& place,
+            uint32_t end,
+            int stage) const {
+        if (place.at < end && place.selected != 0) {
+            const uint32_t bytes = uint32_t(params.search.d) * kListGroup;
+            stages[stage].copy(
+                    static_cast<const uint8_t*>(lists.vectors[place.probe]) +
+                            uint64_t(place.group) * bytes,
+                    bytes);
         }
-        const bool isOdd = lane / kFours % 2 != 0;
-        const float given = isOdd ? two[0] : two[1];
-        const float one = (isOdd ? two[1] : two[0]) +
-                __shfl_xor_sync(kFullWarp, given, kFours);
-        return __shfl_sync(
-                kFullWarp, one, lane / kOfFour + lane % kOfFour * kFours);
+        endCopies();
     }
 
-    __device__ __forceinline__ static float sumOfLanes(float value) {
-#pragma unroll
-        for (int lanes = kWarpSize / 2; lanes >= 1; lanes /= 2) {
-            value += __shfl_xor_sync(kFullWarp, value, lanes);
+    /// Whether the warp has a list among the kTables from a probe on, that has
+    /// a group before `end`.
+    __device__ __forceinline__ bool hasTable(uint32_t first, uint32_t end)
+            const {
+        const uint32_t probe = first + threadIdx.x / kWarpSize;
+        return probe < params.search.nprobe && lists.first[probe] < end &&
+                lists.lengths[probe] != 0;
+    }
+
+    /// Of the warp's list.
+    __device__ __forceinline__ void readCenter(
+            uint32_t first,
+            uint32_t end,
+            typename Table::Center& center) const {
+        if (hasTable(first, end)) {
+            center.read(
+                    params.search,
+                    lists.numbers[first + threadIdx.x / kWarpSize]);
         }
-        return value;
+    }
+
+    /// Returns what the lane adds to the list's bound.
+    __device__ __forceinline__ float makeTable(
+            uint32_t first,
+            uint32_t end,
+            const typename Table::Center& center) const {
+        if (!hasTable(first, end)) {
+            return 0;
+        }
+        const int d = params.search.d;
+        const uint32_t warp = threadIdx.x / kWarpSize;
+        return Table::make(
+                center,
+                d,
+                query,
+                starts,
+                steps,
+                tables + warp * Table::words(d),
+                scales[warp]);
+    }
+
+    __device__ __forceinline__ void keepBound(
+            uint32_t first,
+            uint32_t end,
+            float size) const {
+        if (hasTable(first, end)) {
+            const float bound = Table::boundOf(
+                    size, scales[threadIdx.x / kWarpSize], params.search.d);
+            if (threadIdx.x % kWarpSize == 0) {
+                atomicMax(&params.bounds[2 * row], __float_as_uint(bound));
+            }
+        }
     }
 };
 
@@ -270,17 +222,21 @@ __global__ __launch_bounds__(
                                                           IvfDirectParams
                                                                   params) {
     using Scan = IvfCodeFloors<kMetric>;
-    __shared__ IvfDirectLists::SharedStorage storage;
     extern __shared__ __align__(16) uint8_t ivfCodeFloorsMemory[];
     const IvfParams& search = params.search;
     const uint32_t row = blockIdx.y;
-    const int padded = Scan::padded(search.d);
-    auto* tables = reinterpret_cast<float2*>(ivfCodeFloorsMemory);
-    auto* query = reinterpret_cast<float*>(tables + Scan::kWarps * padded);
-    float* starts = query + padded;
-    float* steps = starts + padded;
-    auto* stages = reinterpret_cast<typename Scan::Stages*>(steps + padded);
-    const IvfDirectLists::Tables lists(stages + Scan::kWarps, search.nprobe);
+    // Lists are found before codes come.
+    auto& storage = *reinterpret_cast<IvfDirectLists::SharedStorage*>(
+            ivfCodeFloorsMemory);
+    auto* stages =
+            reinterpret_cast<typename Scan::Stages*>(ivfCodeFloorsMemory);
+    auto* tables = reinterpret_cast<uint4*>(stages + Scan::kWarps);
+    auto* scales = reinterpret_cast<typename Scan::Table::Scales*>(
+            tables + Scan::kTables * Scan::Table::words(search.d));
+    auto* query = reinterpret_cast<float*>(scales + Scan::kTables);
+    float* starts = query + search.d;
+    float* steps = starts + search.d;
+    const IvfDirectLists::Tables lists(steps + search.d, search.nprobe);
     // What was there before the kernel of the centroids can be read while that
     // runs.
     if (!params.centroids) {
@@ -307,7 +263,8 @@ __global__ __launch_bounds__(
          query,
          starts,
          steps,
-         tables + threadIdx.x / kWarpSize * padded,
+         scales,
+         tables,
          stages[threadIdx.x / kWarpSize],
          row}
             .run();
@@ -320,10 +277,12 @@ void launchIvfCodeFloors(
         cudaStream_t stream) {
     using Scan = IvfCodeFloors<kMetric>;
     const auto kernel = ivfCodeFloorsKernel<kMetric>;
-    const size_t padded = size_t(Scan::padded(params.search.d));
-    const size_t bytes =
-            padded * (Scan::kWarps * sizeof(float2) + 3 * sizeof(float)) +
-            Scan::kWarps * sizeof(typename Scan::Stages) +
+    const int d = params.search.d;
+    const size_t bytes = Scan::kWarps * sizeof(typename Scan::Stages) +
+            Scan::kTables *
+                    (Scan::Table::words(d) * sizeof(uint4) +
+                     sizeof(typename Scan::Table::Scales)) +
+            3 * size_t(d) * sizeof(float) +
             IvfDirectLists::Tables::bytes(params.search.nprobe);
     const uint32_t rows = params.search.rows;
     const uint32_t most = uint32_t(multiprocessors) * Scan::kBlocks;

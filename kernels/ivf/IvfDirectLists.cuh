@@ -46,6 +46,32 @@ struct IvfDirectListsBy {
                   numbers(reinterpret_cast<uint32_t*>(vectors + nprobe)),
                   lengths(numbers + nprobe),
                   first(lengths + nprobe) {}
+
+        /// The list that has a group of 32 columns: the last of nprobe that
+        /// begins no later; empty ones before it begin there too.
+        __device__ __forceinline__ uint32_t
+        probeOf(uint32_t group, uint32_t nprobe) const {
+            uint32_t low = 0;
+            uint32_t high = nprobe;
+            while (high - low > 1) {
+                const uint32_t middle = (low + high) / 2;
+                (first[middle] <= group ? low : high) = middle;
+            }
+            return low;
+        }
+    };
+
+    /// Of a row's groups of 32 columns the even part of block blockIdx.x.
+    struct Part {
+        uint32_t begin;
+        uint32_t end;
+
+        __device__ __forceinline__ explicit Part(uint32_t groups) {
+            const uint32_t each = groups / gridDim.x;
+            const uint32_t more = groups % gridDim.x; // blocks with one more
+            begin = each * blockIdx.x + min(blockIdx.x, more);
+            end = begin + each + (blockIdx.x < more ? 1 : 0);
+        }
     };
 
     SharedStorage& shared;

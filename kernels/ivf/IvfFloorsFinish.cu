@@ -111,8 +111,11 @@ struct IvfFloorsFinish {
             const IvfDirectParams& params,
             uint32_t key,
             float bound) {
-        const float limit = __double2float_ru(ivf_code::limitOf<kMetric>(
-                double(keyValue(key)), bound, params.search.d));
+        constexpr auto kLimitOf = kIsScalar<kCoding>
+                ? ivf_code::limitOfCodes<kMetric>
+                : ivf_code::limitOf<kMetric>;
+        const float limit = __double2float_ru(
+                kLimitOf(double(keyValue(key)), bound, params.search.d));
         // No number: some list has no bound.
         return limit == limit ? min(orderedKey(limit), kEvery) : kEvery;
     }
