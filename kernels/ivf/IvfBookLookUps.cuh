@@ -38,9 +38,9 @@ struct IvfBookLookUps {
             const IvfDirectParams& ofSearch,
             uint32_t ofRow)
             : lists(ofLists), params(ofSearch), row(ofRow) {
-        const uint64_t total = lists.first[params.search.nprobe];
-        begin = uint32_t(total * blockIdx.x / gridDim.x);
-        end = uint32_t(total * (blockIdx.x + 1) / gridDim.x);
+        const typename Lists::Part part(lists.first[params.search.nprobe]);
+        begin = part.begin;
+        end = part.end;
     }
 
     /// Of 32 columns, of this probe or one behind it.
@@ -126,19 +126,43 @@ struct IvfBookLookUps {
         }
     }
 
-    /// Codes in registers, the next ones of which are on their way.
+    /// Codes in registers, the next ones of which are on their way, and what
+    /// they look up.
     struct HeldCodes {
         const IvfBookLookUps& lookUps;
+        const float* table; // [parts, kRows]
         Codes next;
 
-        __device__ __forceinline__
-        HeldCodes(const IvfBookLookUps& ofLists, const Place& first)
-                : lookUps(ofLists) {
+        __device__ __forceinline__ HeldCodes(
+                const IvfBookLookUps& ofLists,
+                const float* ofTable,
+                const Place& first)
+                : lookUps(ofLists), table(ofTable) {
             lookUps.ask(first, next);
         }
 
+        /// Of this lane's vector of a place. after: the warp's next place.
+        __device__ __forceinline__ float sumOf(
+                const Place& now,
+                const Place& after) {
+            const int parts = lookUps.numParts();
+            float sums[4] = {};
+            for (int part = 0; part < parts; part += kOfRead) {
+                Codes words;
+                take(now, part, after, words);
+                add(words, table + part * kRows, parts - part, sums);
+            }
+            return (sums[0] + sums[1]) + (sums[2] + sums[3]);
+        }
+
+        /// All codes of a place.
+        __device__ __forceinline__ void skip(const Place& after) {
+            lookUps.ask(after, next);
+        }
+
+       private:
         /// The codes of this lane's vector of a place, from a part on; of fewer
-        /// parts more, which mean nothing. after: the warp's next place.
+        /// parts more, which mean nothing.
         __device__ __forceinline__ void take(
                 const Place& now,
                 int part,
@@ -158,11 +182,6 @@ struct IvfBookLookUps {
             } else {
                 lookUps.ask(after, next);
             }
-        }
-
-        /// All codes of a place.
-        __device__ __forceinline__ void skip(const Place& after) {
-            lookUps.ask(after, next);
         }
     };
 
@@ -296,7 +315,6 @@ struct IvfBookLookUps {
     template <class OfPlace>
     __device__ __forceinline__ void runGroup(
             Place& place,
-            const float* table,
             float base,
             OfPlace& codes) const {
         const Place now = place;
@@ -310,20 +328,13 @@ struct IvfBookLookUps {
             keepIvfEstimate<kMetric>(params, row, now.at, 0, false);
             return;
         }
-        const int parts = numParts();
-        float sums[4] = {};
-        for (int part = 0; part < parts; part += kOfRead) {
-            Codes words;
-            codes.take(now, part, place, words);
-            add(words, table + part * kRows, parts - part, sums);
-        }
+        const float sum = codes.sumOf(now, place);
         const uint32_t lane = threadIdx.x % kWarpSize;
         keepIvfEstimate<kMetric>(
                 params,
                 row,
                 now.at,
-                ivf_code::keyOf<kMetric>(
-                        (sums[0] + sums[1]) + (sums[2] + sums[3]), base),
+                ivf_code::keyOf<kMetric>(sum, base),
                 group * kListGroup + lane < length && (selected >> lane & 1));
     }
 

@@ -55,11 +55,11 @@ struct IvfBookTables {
             shared.query[c] = params.search.queries[int64_t(row) * d + c];
             shared.squares[c] = 0;
         }
-        uint32_t probe = lookUps.probeOf(lookUps.begin, 0);
+        uint32_t probe = lists.probeOf(lookUps.begin, params.search.nprobe);
         float center = lookUps.centerOf(probe, c);
         lookUps.prefetch(probe);
         auto place = lookUps.firstOf(probe);
-        typename LookUps::HeldCodes codes(lookUps, place);
+        typename LookUps::HeldCodes codes(lookUps, table, place);
         float longest = 0; // norm of a list's numbers, in the last warp
         for (uint32_t at = lookUps.begin; at < end;) {
             const uint32_t last = min(end, lists.first[probe + 1]);
@@ -84,7 +84,7 @@ struct IvfBookTables {
             }
             __syncthreads();
             while (place.at < last) {
-                lookUps.runGroup(place, table, base, codes);
+                lookUps.runGroup(place, base, codes);
             }
             at = last;
         }

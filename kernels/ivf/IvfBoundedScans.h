@@ -98,20 +98,23 @@ constexpr size_t ivfBookTableBytes(int d, int parts, uint32_t nprobe) {
 }
 
 /// Of a scan whose codes come through shared memory (IvfCodeRing.cuh): of a
-/// vector in a step, of the steps that are on their way or taken, and of a
-/// block's step.
+/// vector in a piece, pieces that are on their way or taken, and of a block's
+/// piece.
 constexpr int kIvfCodeBytes = 16;
-constexpr int kIvfCodeStages = 4;
-constexpr int kIvfCodeStageBytes = kIvfBookThreads * kIvfCodeBytes;
+constexpr int kIvfCodePieces = 8;
+constexpr int kIvfCodePieceBytes = kIvfBookThreads * kIvfCodeBytes;
 
 /// Of up to so many dimensions the codebook is in registers, and the tables of
-/// two lists in shared memory (IvfHeldTables.cuh); partDims: of a part.
+/// two lists in shared memory, with copies of parts that are fewer than the
+/// banks (IvfHeldTables.cuh); partDims: of a part.
 constexpr int kMostHeldDims = 128;
+constexpr int kIvfBanks = 32;
 constexpr size_t kIvfHeldListBytes = 4 * 4 * kMostHeldDims;
 constexpr size_t ivfHeldTableBytes(int partDims, uint32_t nprobe) {
-    return 2 * size_t(kMostHeldDims / partDims) * kIvfCodebookRows *
-            sizeof(float) +
-            size_t(kIvfCodeStages) * kIvfCodeStageBytes + kIvfHeldListBytes +
+    const int parts = kMostHeldDims / partDims;
+    return 2 * size_t(parts < kIvfBanks ? kIvfBanks : parts) *
+            kIvfCodebookRows * sizeof(float) +
+            size_t(kIvfCodePieces) * kIvfCodePieceBytes + kIvfHeldListBytes +
             kIvfBookListBytes +
             nprobe * (sizeof(void*) + 3 * sizeof(uint32_t)) + sizeof(uint32_t);
 }

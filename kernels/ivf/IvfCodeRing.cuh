@@ -1,4 +1,4 @@
-/// The codes that the lanes of a warp look up (IvfBookLookUps.cuh), some steps
+/// The codes that the lanes of a warp look up (IvfHeldTables.cuh), some rounds
 /// ahead of the look-ups, whatever list they are of: through shared memory,
 /// where they take no registers until they are used. Codes of vectors that are
 /// not selected come, too.
@@ -10,28 +10,30 @@
 namespace faiss_bits {
 
 /// Of a warp. A lane copies the codes of its own vectors, and reads no others:
-/// nothing waits for other lanes.
-template <class LookUps>
+/// nothing waits for other lanes. kPieces: of a round, of kIvfCodeBytes each,
+/// which lie kIvfCodePieceBytes apart; the last round of a vector may have
+/// fewer.
+template <class LookUps, int kPieces>
 struct IvfCodeRing {
-    static constexpr int kStages = kIvfCodeStages;
-    static constexpr int kStageBytes = kIvfCodeStageBytes; // of a block
+    static constexpr int kStages = kIvfCodePieces / kPieces; // of rounds
+    static_assert(kStages >= 3 && kStages * kPieces == kIvfCodePieces);
     static_assert(LookUps::kOfRead == kIvfCodeBytes);
-    static_assert(LookUps::kThreads * kIvfCodeBytes == kStageBytes);
+    static_assert(LookUps::kThreads * kIvfCodeBytes == kIvfCodePieceBytes);
 
     using Place = typename LookUps::Place;
 
     const LookUps& lookUps;
-    uint4* stages;                  // this lane's place in the first stage
+    uint32_t pieces;                // this lane's first one, in shared memory
     Place place;                    // what is copied next
     const uint8_t* codes = nullptr; // of this lane's vector there
     int part = 0;
-    int stage = 0; // of the next step that is taken
+    int stage = 0; // of the next round that is taken
 
     /// With the block's first columns, which are of this probe.
     __device__ __forceinline__
     IvfCodeRing(const LookUps& ofLists, uint8_t* memory, uint32_t probe)
             : lookUps(ofLists),
-              stages(reinterpret_cast<uint4*>(memory) + threadIdx.x),
+              pieces(sharedAddress(memory) + threadIdx.x * kIvfCodeBytes),
               place(lookUps.firstOf(probe)) {
         goTo();
 #pragma unroll
@@ -40,34 +42,20 @@ struct IvfCodeRing {
         }
     }
 
-    /// As LookUps::HeldCodes: the next codes, of whatever place.
-    __device__ __forceinline__ void take(
-            const Place&,
-            int,
-            const Place&,
-            typename LookUps::Codes& words) {
+    /// The next round of codes, of whatever place: where this lane's are in
+    /// shared memory until the next call.
+    __device__ __forceinline__ uint32_t take() {
+        // And the stage before this one has been read.
         waitForCopies<kStages - 2>();
-        const uint4 four = stages[stage * LookUps::kThreads];
-        words[0] = four.x;
-        words[1] = four.y;
-        words[2] = four.z;
-        words[3] = four.w;
-        goOn();
-    }
-
-    __device__ __forceinline__ void skip(const Place&) {
-        for (int p = 0; p < lookUps.numParts(); p += kIvfCodeBytes) {
-            // Before another copy goes to where it goes.
-            waitForCopies<kStages - 2>();
-            goOn();
-        }
+        const uint32_t from = addressOf(stage);
+        copy(stage == 0 ? kStages - 1 : stage - 1);
+        stage = stage == kStages - 1 ? 0 : stage + 1;
+        return from;
     }
 
    private:
-    /// To the next step, and copies into the stage of the one before this.
-    __device__ __forceinline__ void goOn() {
-        copy(stage == 0 ? kStages - 1 : stage - 1);
-        stage = stage == kStages - 1 ? 0 : stage + 1;
+    __device__ __forceinline__ uint32_t addressOf(int ofStage) const {
+        return pieces + uint32_t(ofStage * kPieces * kIvfCodePieceBytes);
     }
 
     __device__ __forceinline__ void goTo() {
@@ -79,17 +67,17 @@ struct IvfCodeRing {
     __device__ __forceinline__ void copy(int to) {
         if (place.at < lookUps.end) {
             const int parts = lookUps.numParts();
-            const uint8_t* from = codes + part;
-            uint4* slot = stages + to * LookUps::kThreads;
-            if (parts - part >= kIvfCodeBytes &&
-                reinterpret_cast<uintptr_t>(from) % kIvfCodeBytes == 0) {
-                copyAsync(sharedAddress(slot), from);
-            } else {
-                typename LookUps::Codes words;
-                LookUps::loadCodes(from, parts - part, false, words);
-                *slot = make_uint4(words[0], words[1], words[2], words[3]);
+#pragma unroll
+            for (int p = 0; p < kPieces; ++p) {
+                const int left = parts - part - p * kIvfCodeBytes;
+                if (p == 0 || left > 0) {
+                    copyPiece(
+                            addressOf(to) + p * kIvfCodePieceBytes,
+                            codes + part + p * kIvfCodeBytes,
+                            left);
+                }
             }
-            part += kIvfCodeBytes;
+            part += kPieces * kIvfCodeBytes;
             if (part >= parts) {
                 part = 0;
                 lookUps.advance(place);
@@ -97,6 +85,26 @@ struct IvfCodeRing {
             }
         }
         endCopies();
+    }
+
+    /// Of which `left` codes are there.
+    __device__ __forceinline__ static void copyPiece(
+            uint32_t to,
+            const uint8_t* from,
+            int left) {
+        if (left >= kIvfCodeBytes &&
+            reinterpret_cast<uintptr_t>(from) % kIvfCodeBytes == 0) {
+            copyAsync(to, from);
+        } else {
+            typename LookUps::Codes words;
+            LookUps::loadCodes(from, left, false, words);
+            asm volatile("st.shared.v4.b32 [%0], {%1, %2, %3, %4};" ::"r"(to),
+                         "r"(words[0]),
+                         "r"(words[1]),
+                         "r"(words[2]),
+                         "r"(words[3])
+                         : "memory");
+        }
     }
 };
 

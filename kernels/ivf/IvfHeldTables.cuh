@@ -6,15 +6,18 @@
 /// up the codes of this one; then the other way round. So a list costs one
 /// barrier, and what takes arithmetic goes beside what takes shared memory.
 /// There are no registers left for codes: they come through shared memory.
+/// Entries lie so that look-ups of 32 lanes take one turn of the banks
+/// (IvfPartBanks.cuh).
 ///
-/// Bound by: look-ups in shared memory, 3.5 cycles for those of 32 lanes, so
-/// that a vector of 32 parts takes a multiprocessor 3.5 and of 64 seven; and a
-/// table, of 128 dimensions 512 cycles of arithmetic and 384 or 768 of shared
-/// memory.
+/// Bound by: instructions, four for a look-up of 32 lanes, three for four codes
+/// and some 150 beside for 32 vectors; and a table, of 128 dimensions 512
+/// cycles of arithmetic and 256 or 512 of shared memory. Two registers are
+/// spilled once a list.
 #pragma once
 
 #include "kernels/ivf/IvfBookLookUps.cuh"
 #include "kernels/ivf/IvfCodeRing.cuh"
+#include "kernels/ivf/IvfPartBanks.cuh"
 
 namespace faiss_bits {
 
@@ -23,17 +26,16 @@ template <Metric kMetric, int kPartDims>
 struct IvfHeldTables {
     using LookUps = IvfBookLookUps<kMetric>;
     using Lists = typename LookUps::Lists;
-    using Ring = IvfCodeRing<LookUps>;
+    using Banks = IvfPartBanks<kPartDims>;
+    using Order = IvfPartOrder<kPartDims>;
+    using Ring = IvfCodeRing<LookUps, Order::kPieces>;
     static constexpr int kThreads = kIvfBookThreads;
     static constexpr int kRows = kIvfCodebookRows;
-    /// Rows of a thread, side by side, of some parts.
-    static constexpr int kOfThread = 2;
-    static constexpr int kOfPart = kRows / kOfThread;    // threads
-    static constexpr int kTogether = kThreads / kOfPart; // parts
-    static constexpr int kParts = kMostHeldDims / kPartDims / kTogether;
-    /// Of a list: with parts behind the last, which are zeros.
-    static constexpr int kTableSize = kMostHeldDims / kPartDims * kRows;
-    static_assert(kThreads >= kMostHeldDims && kOfPart % kWarpSize == 0);
+    /// Of a warp all parts of some rows: of a lane rows side by side of a part
+    /// of each round.
+    static constexpr int kOfWarp = kRows / (kThreads / kWarpSize);
+    static constexpr int kOfThread = kOfWarp / Order::kCopies;
+    static_assert(kThreads >= kMostHeldDims && kOfThread > 0);
     static constexpr uint32_t kNone = ~0u;
 
     struct SharedStorage {
@@ -44,29 +46,43 @@ struct IvfHeldTables {
     };
 
     SharedStorage& shared;
-    float* tables;  // [2, kTableSize], in shared memory
-    uint8_t* codes; // of a ring, in shared memory
+    uint8_t* tables; // Banks::kBytes, in shared memory
+    uint8_t* codes;  // of a ring, in shared memory
     const IvfDirectParams& params;
-    float rows[kParts][kOfThread][kPartDims];
+    float rows[Order::kRounds][kOfThread][kPartDims];
+
+    /// The codes of the ring, and what they look up.
+    struct Entries {
+        Ring ring;
+        Banks banks;
+        const uint8_t* table;
+
+        __device__ __forceinline__ float sumOf(
+                const typename LookUps::Place&,
+                const typename LookUps::Place&) {
+            const int parts = ring.lookUps.numParts();
+            const uint8_t* from = table;
+            float sums[4] = {};
+            for (int part = 0; part < parts; part += Order::kSlots) {
+                const uint32_t second =
+                        parts - part > kIvfCodeBytes ? kIvfCodePieceBytes : 0;
+                banks.add(ring.take(), second, from, sums);
+                from += Banks::kRoundBytes;
+            }
+            return (sums[0] + sums[1]) + (sums[2] + sums[3]);
+        }
+
+        __device__ __forceinline__ void skip(const typename LookUps::Place&) {
+            for (int part = 0; part < ring.lookUps.numParts();
+                 part += Order::kSlots) {
+                ring.take();
+            }
+        }
+    };
 
     /// Asks for the codebook, and reads the query.
     __device__ __forceinline__ void begin(uint32_t row) {
-        const float* book = params.search.lists.decoding.codebook;
-#pragma unroll
-        for (int i = 0; i < kParts; ++i) {
-#pragma unroll
-            for (int j = 0; j < kOfThread; ++j) {
-#pragma unroll
-                for (int k = 0; k < kPartDims; ++k) {
-                    rows[i][j][k] = 0;
-                }
-                if (part(i) < numParts()) {
-                    LookUps::load(
-                            book + (part(i) * kRows + code() + j) * kPartDims,
-                            rows[i][j]);
-                }
-            }
-        }
+        askRows();
         const int c = int(threadIdx.x);
         if (c < kMostHeldDims) {
             shared.squares[c] = 0;
@@ -80,19 +96,21 @@ struct IvfHeldTables {
     /// the block in step.
     __device__ __forceinline__ void run(
             const typename Lists::Tables& lists,
-            uint32_t row) const {
+            uint32_t row) {
         const LookUps lookUps(lists, params, row);
         if (lookUps.begin >= lookUps.end) {
             return;
         }
         const int c = int(threadIdx.x);
         const bool hasNumber = c < kMostHeldDims;
-        uint32_t probe = lookUps.probeOf(lookUps.begin, 0);
+        uint32_t probe = lists.probeOf(lookUps.begin, params.search.nprobe);
         uint32_t next = after(lookUps, probe);
         float center = lookUps.centerOf(probe, c);
         float centerOfNext = next != kNone ? lookUps.centerOf(next, c) : 0.0f;
+        takeRows();
+        __syncthreads(); // all have: tables and codes come to where they were
         auto place = lookUps.firstOf(probe);
-        Ring ring(lookUps, codes, probe);
+        Entries entries = {Ring(lookUps, codes, probe), Banks(), nullptr};
         if (hasNumber) {
             const float x = shared.query[c];
             shared.lists[0][c] = LookUps::numberOf(x, center);
@@ -115,8 +133,9 @@ struct IvfHeldTables {
 #pragma unroll 1
             for (uint32_t half = 0; half < 2; ++half) {
                 if (half == mine) {
+                    entries.table = tableOf(turn);
                     while (place.at < last) {
-                        lookUps.runGroup(place, tableOf(turn), base, ring);
+                        lookUps.runGroup(place, base, entries);
                     }
                 } else if (next != kNone) {
                     if constexpr (kMetric == Metric::L2) {
@@ -149,16 +168,72 @@ struct IvfHeldTables {
     }
 
    private:
+    // The codebook comes to where tables and codes are later, 16 bytes at a
+    // time: pieces of a warp's rows lie side by side, the rows that a lane has
+    // of a part are some pieces.
+    static constexpr int kOfPart = kOfWarp * kPartDims / 4; // pieces
+    static constexpr int kOfRun = kOfPart / Order::kCopies;
+    static constexpr int kPieces = kOfPart * Order::kParts; // of a warp
+    static_assert(
+            kPieces * 16 * (kThreads / kWarpSize) <=
+            Banks::kBytes + kIvfCodePieces * kIvfCodePieceBytes);
+
+    /// Where a piece lies, so that eight lanes that each read one of their own
+    /// rows meet in no bank.
+    __device__ __forceinline__ float4* pieceOf(int piece) const {
+        const int run = piece / kOfRun;
+        auto* own = reinterpret_cast<float4*>(tables) +
+                int(threadIdx.x) / kWarpSize * kPieces;
+        return own + (piece ^ (run ^ run / 8) % 8);
+    }
+
+    __device__ __forceinline__ void askRows() const {
+        const float* book = params.search.lists.decoding.codebook;
+        const int warp = int(threadIdx.x) / kWarpSize;
+#pragma unroll 4
+        for (int piece = int(threadIdx.x) % kWarpSize; piece < kPieces;
+             piece += kWarpSize) {
+            const int of = piece / kOfPart;
+            const float* from = book +
+                    (of * kRows + warp * kOfWarp) * kPartDims +
+                    piece % kOfPart * 4;
+            if (of < numParts()) {
+                copyAsync(sharedAddress(pieceOf(piece)), from);
+            } else {
+                *pieceOf(piece) = {0, 0, 0, 0};
+            }
+        }
+        endCopies();
+    }
+
+    __device__ __forceinline__ void takeRows() {
+        waitForAllCopies();
+        __syncwarp();
+#pragma unroll
+        for (int i = 0; i < Order::kRounds; ++i) {
+            const int first = part(i) * kOfPart + copy() * kOfRun;
+            float* to = rows[i][0];
+#pragma unroll
+            for (int p = 0; p < kOfRun; ++p) {
+                const float4 four = *pieceOf(first + p);
+                to[4 * p] = four.x;
+                to[4 * p + 1] = four.y;
+                to[4 * p + 2] = four.z;
+                to[4 * p + 3] = four.w;
+            }
+        }
+    }
+
     /// For the bound.
     __device__ __forceinline__ void keepSquares() const {
 #pragma unroll
-        for (int i = 0; i < kParts; ++i) {
+        for (int i = 0; i < Order::kRounds; ++i) {
             uint32_t greatest = 0;
 #pragma unroll
             for (int j = 0; j < kOfThread; ++j) {
                 greatest = max(greatest, LookUps::squareBitsOf(rows[i][j]));
             }
-            LookUps::keepSquare(shared.squares[part(i)], greatest);
+            atomicMax(&shared.squares[part(i)], greatest);
         }
     }
 
@@ -176,10 +251,15 @@ struct IvfHeldTables {
 
     /// Of a thread its i-th part, and the first of its rows.
     __device__ __forceinline__ static int part(int i) {
-        return int(threadIdx.x) / kOfPart + i * kTogether;
+        return int(threadIdx.x) % Order::kSlots + i * Order::kSlots;
     }
     __device__ __forceinline__ static int code() {
-        return int(threadIdx.x) % kOfPart * kOfThread;
+        return int(threadIdx.x) / kWarpSize * kOfWarp + copy() * kOfThread;
+    }
+
+    /// Of those of its part's entries the one that the thread writes first.
+    __device__ __forceinline__ static int copy() {
+        return int(threadIdx.x) % kWarpSize / Order::kSlots;
     }
 
     __device__ __forceinline__ static bool isLastWarp() {
@@ -187,21 +267,32 @@ struct IvfHeldTables {
     }
 
     /// Of inner products all lists have one.
-    __device__ __forceinline__ float* tableOf(int turn) const {
-        return kMetric == Metric::L2 ? tables + turn * kTableSize : tables;
+    __device__ __forceinline__ uint8_t* tableOf(int turn) const {
+        return kMetric == Metric::L2 ? tables + turn * Banks::kListBytes
+                                     : tables;
     }
 
     __device__ __forceinline__ void makeTable(int turn) const {
         const float* from =
                 kMetric == Metric::L2 ? shared.lists[turn] : shared.query;
-        float* to = tableOf(turn);
+        uint8_t* to = tableOf(turn) + code() * Banks::kRowBytes;
 #pragma unroll
-        for (int i = 0; i < kParts; ++i) {
+        for (int i = 0; i < Order::kRounds; ++i) {
             float s[kPartDims];
             LookUps::load(from + part(i) * kPartDims, s);
-            *reinterpret_cast<float2*>(to + part(i) * kRows + code()) = {
-                    LookUps::entryOf(s, rows[i][0]),
-                    LookUps::entryOf(s, rows[i][1])};
+#pragma unroll
+            for (int j = 0; j < kOfThread; ++j) {
+                const float entry = LookUps::entryOf(s, rows[i][j]);
+                // Lanes of different rows write different copies at a time.
+#pragma unroll
+                for (int k = 0; k < Order::kCopies; ++k) {
+                    *reinterpret_cast<float*>(
+                            to + i * Banks::kRoundBytes + j * Banks::kRowBytes +
+                            Order::placeOf(
+                                    int(threadIdx.x) % Order::kSlots,
+                                    copy() ^ k)) = entry;
+                }
+            }
         }
     }
 
@@ -222,10 +313,10 @@ __global__ __launch_bounds__(kIvfBookThreads, 1) void ivfHeldTablesKernel(
     using Lists = typename Scan::Lists;
     extern __shared__ __align__(16) uint8_t ivfHeldTablesMemory[];
     const IvfParams& search = params.search;
-    auto* tables = reinterpret_cast<float*>(ivfHeldTablesMemory);
-    auto* codes = reinterpret_cast<uint8_t*>(tables + 2 * Scan::kTableSize);
+    uint8_t* tables = ivfHeldTablesMemory;
+    uint8_t* codes = tables + Scan::Banks::kBytes;
     auto& shared = *reinterpret_cast<typename Scan::SharedStorage*>(
-            codes + kIvfCodeStages * kIvfCodeStageBytes);
+            codes + kIvfCodePieces * kIvfCodePieceBytes);
     auto& storage =
             *reinterpret_cast<typename Lists::SharedStorage*>(&shared + 1);
     const typename Lists::Tables lists(&storage + 1, search.nprobe);

@@ -109,6 +109,7 @@ INNER = """
     kernels/ivf/IvfBoundedScans.h kernels/ivf/IvfChoice.h kernels/ivf/IvfCodeBound.h
     kernels/ivf/IvfDirect.h kernels/ivf/IvfDirectParams.h kernels/ivf/IvfDirectScratch.h
     kernels/ivf/IvfDistances.h kernels/ivf/IvfEstimateBound.h kernels/ivf/IvfFilterBits.h
+    kernels/ivf/IvfPartOrder.h
     kernels/ivf/IvfFewEstimates.h kernels/ivf/IvfFind.h kernels/ivf/IvfFloorBound.h kernels/ivf/IvfFloors.h
     kernels/ivf/IvfFoundParams.h kernels/ivf/IvfListCandidates.h kernels/ivf/IvfPairs.h kernels/ivf/IvfParams.h
     kernels/ivf/IvfRangeFound.h kernels/ivf/IvfRangeParams.h kernels/ivf/IvfStagedParams.h

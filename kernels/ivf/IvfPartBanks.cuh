@@ -1,0 +1,81 @@
+/// Look-ups in a list's table, whose entries lie so that those of 32 lanes take
+/// one turn of the banks, whatever the codes (IvfPartOrder.h). Where all lanes
+/// look up one part, its entries are in any bank, and that takes 3.5 turns.
+#pragma once
+
+#include "kernels/device/WarpReduce.cuh"
+#include "kernels/ivf/IvfPartOrder.h"
+
+namespace faiss_bits {
+
+/// Of a lane. kPartDims: components of a part, 2, 4, 8 or 16.
+template <int kPartDims>
+struct IvfPartBanks {
+    using Order = IvfPartOrder<kPartDims>;
+    /// A row has the entries of a code, of two lists.
+    static constexpr int kListBytes = kIvfBanks * int(sizeof(float));
+    static constexpr int kRowBytes = 2 * kListBytes;
+    static constexpr int kRoundBytes = kIvfCodebookRows * kRowBytes;
+    static constexpr int kBytes = Order::kRounds * kRoundBytes;
+    static_assert(kWarpSize == kIvfBanks && kRowBytes == 256);
+
+    bool beginsWithSecond; // piece of codes
+    uint32_t firstWord;    // of a piece, in bytes
+    uint32_t firstPlaces;
+    uint32_t turned;
+
+    __device__ __forceinline__ IvfPartBanks() {
+        const int lane = int(threadIdx.x) % kWarpSize;
+        const int word = Order::firstWord(lane);
+        beginsWithSecond = word >= Order::kWordsOfPiece;
+        firstWord = uint32_t(word) % Order::kWordsOfPiece * 4;
+        firstPlaces = Order::placesOf(lane, 0);
+        turned = Order::turnedOf(lane);
+    }
+
+    /// Adds the entries of a round to four sums. codes: in shared memory, of
+    /// this lane's vector; second: from the first piece of them to the second
+    /// one, or 0 if there is none, as its parts are zeros whatever the codes.
+    __device__ __forceinline__ void add(
+            uint32_t codes,
+            uint32_t second,
+            const uint8_t* table,
+            float (&sums)[4]) const {
+        const uint32_t own = codes + (beginsWithSecond ? second : 0);
+        const uint32_t other = codes + (beginsWithSecond ? 0 : second);
+#pragma unroll
+        for (int w = 0; w < Order::kWords; ++w) {
+            const uint32_t from =
+                    (w < Order::kWordsOfPiece ? own : other) + firstWord;
+            const uint32_t four = __byte_perm(
+                    loadWord(from ^ (w % Order::kWordsOfPiece * 4)), 0, turned);
+            const uint32_t places = firstPlaces ^ (0x10101010u * uint32_t(w));
+#pragma unroll
+            for (int i = 0; i < 4; ++i) {
+                sums[i] += *reinterpret_cast<const float*>(
+                        table + offsetOf(four, places, i));
+            }
+        }
+    }
+
+   private:
+    /// __byte_perm() has no signs.
+    __device__ __forceinline__ static uint32_t offsetOf(
+            uint32_t four,
+            uint32_t places,
+            int i) {
+        uint32_t offset;
+        asm("prmt.b32 %0, %1, %2, %3;"
+            : "=r"(offset)
+            : "r"(four), "r"(places), "r"(Order::offsetBy(i)));
+        return offset;
+    }
+
+    __device__ __forceinline__ static uint32_t loadWord(uint32_t shared) {
+        uint32_t word;
+        asm volatile("ld.shared.b32 %0, [%1];" : "=r"(word) : "r"(shared));
+        return word;
+    }
+};
+
+} // namespace faiss_bits
