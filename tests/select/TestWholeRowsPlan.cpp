@@ -1,5 +1,7 @@
 /// Plans of one block a row. None makes a CUDA call.
 
+#include <algorithm>
+
 #include <gtest/gtest.h>
 
 #include "kernels/select/threshold/ThresholdPlan.h"
@@ -41,6 +43,34 @@ TEST(WholeRowsPlans, ManyRowsFillTheMultiprocessors) {
     EXPECT_TRUE(plan(300, 200000, 1024, DataType::Float32).fused);
     EXPECT_FALSE(plan(300, 200000, 1025, DataType::Float32).fused);
     EXPECT_FALSE(plan(300, 200000, 129, DataType::Float16).fused);
+}
+
+/// Of rows whose neighbours are alike more survive: there is room for them
+/// where as many blocks fit a multiprocessor as without it.
+TEST(WholeRowsPlans, RoomForRowsWhoseNeighboursAreAlike) {
+    const auto expect = [](idx_t cols,
+                           int k,
+                           DataType type,
+                           int room,
+                           int least,
+                           int most) {
+        const ThresholdPlan one = planThreshold(onH200(100000, cols, k, type));
+        ASSERT_TRUE(one.fused) << one.toString();
+        EXPECT_EQ(one.policy.room, room) << one.toString();
+        EXPECT_GE(int(one.capacity), least) << one.toString();
+        EXPECT_LE(int(one.capacity), most) << one.toString();
+        const size_t words = one.stages * 256 * 2 * sizeOf(type);
+        const size_t bytes = 1024 + 4 * 2048 + 640 +
+                8 * (std::max(words, size_t(2 * room)) + one.capacity);
+        EXPECT_LE(4 * bytes, 228u * 1024) << one.toString();
+    };
+    // 697, 892 and 1,095 would do for random keys; the highest rank leaves as
+    // many as the fifth number in the mean.
+    expect(7504, 262, DataType::Float16, 1024, 1099, 1260);
+    expect(6536, 273, DataType::Float16, 1024, 1493, 1680);
+    expect(8955, 503, DataType::Float32, 1024, 1695, 1940);
+    // More would cost a block.
+    expect(8759, 1063, DataType::Float32, 2048, 1910, 1910);
 }
 
 } // namespace

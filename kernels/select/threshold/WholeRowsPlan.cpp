@@ -180,6 +180,39 @@ bool setStreamedRoom(
     return true;
 }
 
+/// Blocks that fit a multiprocessor, at most: by what they hold at least.
+int mostBlocks(const SelectProblem& p, const ThresholdPlan& plan) {
+    const int threads = plan.policy.threads;
+    const int bins = std::max(4 * threads, plan.policy.room);
+    const double tiles = plan.stages * threads * 16.0 * sizeOf(p.keyType);
+    const double sorted = plan.policy.room <= 256 ? 0 : 16.0 * plan.policy.room;
+    const double bytes =
+            1024 + 4.0 * bins + std::max(tiles, sorted) + 8.0 * plan.capacity;
+    return std::min(
+            int(p.device.sharedBytes / bytes),
+            wholeRowBlocks(threads, plan.policy.room, true));
+}
+
+/// Rows whose neighbours are alike have a limit of higher rank: room for what
+/// it leaves, where that costs no block of a multiprocessor. To make room in a
+/// full buffer takes a row as long as some tiles.
+void setAlikeRoom(
+        ThresholdPlan& plan,
+        const SampleChoice& sample,
+        const SelectProblem& p) {
+    if (p.hasColBias() || p.k > kMaxSelectK) {
+        return;
+    }
+    const SampleDraw& draw = sample.draw;
+    const double alike =
+            p.cols * draw.entriesOf(plan.sampleRanks.back().most) / draw.size;
+    const int blocks = std::max(1, mostBlocks(p, plan));
+    const double room = std::min(
+            streamedCapacity(p, plan, blocks, plan.stages),
+            fusedCapacity(p, plan, 1));
+    plan.capacity = std::max(plan.capacity, uint32_t(std::min(room, alike)));
+}
+
 /// A sample whose usual survivors are at most `room`, which fits the device.
 bool planSample(const SelectProblem& p, ThresholdPlan& plan, double room) {
     const bool streams = !p.hasColBias() && p.k <= kMaxSelectK && !areFew(p);
@@ -199,6 +232,7 @@ bool planSample(const SelectProblem& p, ThresholdPlan& plan, double room) {
         setFirstPart(plan, p, sample.survivors);
         const bool fits = streams && setStreamedRoom(plan, sample, p);
         if (fits || most <= room) {
+            setAlikeRoom(plan, sample, p);
             return true;
         }
         plan = before;
