@@ -14,6 +14,7 @@
 #include "kernels/knn/fused/FusedKnn.h"
 #include "kernels/knn/fused/FusedParams.h"
 #include "kernels/knn/fused/tensor/SearchImage.h"
+#include "kernels/knn/nearest/FewDimsKnn.h"
 #include "kernels/knn/nearest/NearestKnn.h"
 #include "kernels/knn/parts/PartsKnn.h"
 
@@ -132,7 +133,7 @@ ImageUse VectorFacts::imageUse(const FlatKnnProblem& p, bool isOwn) const {
 }
 
 ImageUse VectorFacts::imageUse_(const FlatKnnProblem& p, bool isOwn) const {
-    if (!mayUseImage_(p) || directPays(p, true)) {
+    if (!mayUseImage_(p) || directPays(p, true) || fewDimsPays(p)) {
         return ImageUse::None;
     }
     // Plans take the host some time: none where an image is kept, of more

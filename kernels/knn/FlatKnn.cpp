@@ -285,6 +285,10 @@ void runFlatKnn(
         runDirect(*plan.direct, problem, workspace, stream);
         return;
     }
+    if (plan.fewDims) {
+        runFewDims(*plan.fewDims, problem, workspace, stream);
+        return;
+    }
     if (plan.allPairs) {
         runAllPairs(*plan.allPairs, problem, workspace, stream);
         return;

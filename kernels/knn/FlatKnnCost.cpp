@@ -211,6 +211,9 @@ double flatKnnMicroseconds(
     if (plan.direct) {
         return direct(p, s);
     }
+    if (plan.fewDims) {
+        return fewDimsMicroseconds(p);
+    }
     if (plan.allPairs) {
         return allPairs(p, s);
     }

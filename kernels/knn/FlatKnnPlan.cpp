@@ -354,6 +354,11 @@ FlatKnnPlan planFlatKnn(const FlatKnnProblem& p, size_t maxBytes) {
             return withoutTiles(&FlatKnnPlan::direct, std::move(part));
         }
     }
+    if (fewDimsPays(p)) {
+        if (std::optional<FewDimsPlan> part = planFewDims(p, maxBytes)) {
+            return withoutTiles(&FlatKnnPlan::fewDims, std::move(part));
+        }
+    }
     if (std::optional<FusedPlan> part = planFusedByStrips(p, maxBytes);
         part && stripsPay(*part, p)) {
         return withoutTiles(&FlatKnnPlan::fused, std::move(part));

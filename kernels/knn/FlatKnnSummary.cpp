@@ -27,6 +27,9 @@ FlatKnnSummary summaryOf(
         summary.tileQueries = problem.numQueries;
         summary.candidates =
                 problem.allowedIds ? problem.numAllowed : problem.numVectors;
+    } else if (plan.fewDims) {
+        summary.method = "few_dims";
+        summary.tileQueries = plan.fewDims->tileQueries;
     } else if (plan.allPairs) {
         summary.method = "all_pairs";
         summary.tileQueries = plan.allPairs->tileQueries;
@@ -61,6 +64,9 @@ std::string FlatKnnPlan::toString() const {
     }
     if (direct) {
         return direct->toString();
+    }
+    if (fewDims) {
+        return fewDims->toString();
     }
     if (allPairs) {
         return allPairs->toString();

@@ -33,6 +33,7 @@ struct CertifiedCase {
         Digits,   ///< the same, and products of digits
         Strips,   ///< never; with limits from strips
         AtOnce,   ///< the same by one kernel
+        FewDims,  ///< never; strips by float32
     } direct = Direct::Never;
     size_t maxScratch = kRoomyScratch;
     IdType idType = IdType::Int64;
@@ -110,6 +111,11 @@ class FlatKnnCertified : public FlatKnnTest {
                     ? planAtOnce(p, c.maxScratch)
                     : planFusedByStrips(p, c.maxScratch);
             plan.bytes = plan.fused ? plan.fused->bytes : 0;
+            return plan;
+        }
+        if (c.direct == Direct::FewDims) {
+            plan.fewDims = planFewDims(p, c.maxScratch);
+            plan.bytes = plan.fewDims ? plan.fewDims->bytes : 0;
             return plan;
         }
         plan.direct = planDirect(p, c.maxScratch);

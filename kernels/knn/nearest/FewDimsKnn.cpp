@@ -1,0 +1,184 @@
+#include "kernels/knn/nearest/FewDimsKnn.h"
+
+#include <algorithm>
+#include <limits>
+
+#include "kernels/common/Error.h"
+#include "kernels/knn/certified/Certified.h"
+#include "kernels/knn/fused/FusedKnn.h"
+#include "kernels/knn/fused/FusedParams.h"
+#include "kernels/knn/nearest/FewDimsBound.h"
+#include "kernels/knn/nearest/FewDimsKernels.h"
+
+namespace faiss_bits {
+
+namespace {
+
+constexpr idx_t kMostFewDimsStrips = 4096;
+/// Values of strips of one scan.
+constexpr idx_t kMostValues = idx_t(1) << 24;
+constexpr idx_t kLeastTileQueries = 512;
+/// With fewer the nearest way (NearestKnn.h) has its turn.
+constexpr idx_t kLeastVectors = 65537;
+
+idx_t divUp(idx_t a, idx_t b) {
+    return (a + b - 1) / b;
+}
+
+/// Components that the kernels have.
+int paddedDims(int d) {
+    return (d + 1) / 2 * 2;
+}
+
+/// Instructions of a pair: multiply-adds, a minimum, and its share of what all
+/// queries of a thread read.
+double instructionsOf(int d, int queriesOfThread) {
+    const int dims = paddedDims(d);
+    return dims + 1 + (dims > 4 ? 2.5 : 1.5) / queriesOfThread;
+}
+
+idx_t rowsOf(int queriesOfThread) {
+    return idx_t(queriesOfThread) * kFewDimsThreads;
+}
+
+/// What the threads of all tiles do for a vector.
+double workOf(idx_t queries, int d, int queriesOfThread) {
+    const idx_t rows = rowsOf(queriesOfThread);
+    return double(divUp(queries, rows) * rows) *
+            instructionsOf(d, queriesOfThread);
+}
+
+int queriesOfThread(idx_t queries, int d) {
+    constexpr int kMost = kMostFewDimsQueries;
+    return workOf(queries, d, kMost) <= workOf(queries, d, kMost / 2)
+            ? kMost
+            : kMost / 2;
+}
+
+bool takes(const FlatKnnProblem& p) {
+    return p.mode != SearchMode::Plain && p.k == 1 && !p.allowedBits &&
+            !p.allowedIds && p.d <= kMostFewDims && p.numVectors > 0 &&
+            p.numVectors <= std::numeric_limits<int32_t>::max() &&
+            (p.metric == Metric::L2 || p.metric == Metric::InnerProduct) &&
+            p.device.singleToDouble <= 2;
+}
+
+struct FewDimsScratch {
+    CertifiedScratch certified; // the widened queries
+    FewDimsParams params;
+
+    FewDimsScratch(
+            const FlatKnnProblem& p,
+            const FewDimsPlan& plan,
+            WorkspaceSlices& slices) {
+        params.strips = uint32_t(plan.strips);
+        params.logUnits = plan.logUnits;
+        params.least =
+                slices.take<float>(size_t(plan.strips) * plan.tileQueries);
+        params.limits = slices.take<uint32_t>(plan.tileQueries);
+        params.best = slices.take<uint64_t>(plan.tileQueries);
+        certified.take(p, 0, plan.tileQueries, slices);
+    }
+};
+
+/// So many strips that blocks of all tiles run at once, up to eight.
+uint32_t stripsOfBlock(
+        const FewDimsPlan& plan,
+        idx_t queries,
+        const DeviceTraits& device) {
+    constexpr idx_t kMost = 8;
+    const idx_t tiles = divUp(queries, rowsOf(plan.queriesOfThread));
+    const idx_t resident = kFewDimsBlocks * device.multiprocessors;
+    return uint32_t(
+            std::clamp<idx_t>(divUp(plan.strips * tiles, resident), 1, kMost));
+}
+
+} // namespace
+
+// By arithmetic: no run of it was measured yet
+// (docs/design/flat_few_dimensions.md).
+
+double fewDimsMicroseconds(const FlatKnnProblem& p) {
+    const double part = p.device.multiprocessors / 132.0;
+    const double n = double(p.numVectors);
+    const double work =
+            n * workOf(p.numQueries, p.d, queriesOfThread(p.numQueries, p.d));
+    // Four fifths of 128 lanes at 1.75 GHz. A strip of each query is met twice.
+    constexpr double kRate = 2.4e7;
+    constexpr double kPairs = 0.6e6; // canonical, in one
+    return 14 +
+            (work / kRate + double(p.numQueries) * kFewDimsUnit / kPairs) /
+            part;
+}
+
+bool fewDimsPays(const FlatKnnProblem& p) {
+    if (!takes(p) || batchOf(p) <= kFewQueries ||
+        p.numVectors < kLeastVectors || p.limits) {
+        return false;
+    }
+    const double part = p.device.multiprocessors / 132.0;
+    const double pairs = double(p.numVectors) * double(p.numQueries);
+    // Component by component, or two scans on tensor cores.
+    constexpr int kLeastTensorDims = 4;
+    const double other = p.d < kLeastTensorDims ? 50 + pairs * 0.4e-6 / part
+                                                : 100 + pairs * 0.2e-6 / part;
+    return fewDimsMicroseconds(p) < other;
+}
+
+std::optional<FewDimsPlan> planFewDims(
+        const FlatKnnProblem& p,
+        size_t maxBytes) {
+    if (!takes(p)) {
+        return {};
+    }
+    FewDimsPlan plan;
+    while (divUp(p.numVectors, idx_t(kFewDimsUnit) << plan.logUnits) >
+           kMostFewDimsStrips) {
+        ++plan.logUnits;
+    }
+    plan.strips = divUp(p.numVectors, idx_t(kFewDimsUnit) << plan.logUnits);
+    for (idx_t tile = std::min(p.numQueries, kMostValues / plan.strips);;
+         tile = divUp(tile, 2)) {
+        plan.tileQueries = divUp(p.numQueries, divUp(p.numQueries, tile));
+        WorkspaceSlices slices;
+        FewDimsScratch(p, plan, slices);
+        plan.bytes = slices.used();
+        if (plan.bytes <= maxBytes) {
+            plan.queriesOfThread = queriesOfThread(plan.tileQueries, p.d);
+            return plan;
+        }
+        if (tile <= kLeastTileQueries) {
+            return {};
+        }
+    }
+}
+
+std::string FewDimsPlan::toString() const {
+    return formatMessage(
+            "few_dims: %lld strips of %u vectors, %lld queries a scan, %d a "
+            "thread, %zu bytes",
+            (long long)strips,
+            kFewDimsUnit << logUnits,
+            (long long)tileQueries,
+            queriesOfThread,
+            bytes);
+}
+
+void runFewDims(
+        const FewDimsPlan& plan,
+        const FlatKnnProblem& p,
+        Workspace workspace,
+        cudaStream_t stream) {
+    WorkspaceSlices slices(workspace);
+    const FewDimsScratch scratch(p, plan, slices);
+    Certifier certifier(p, 0, ErrorBound(), scratch.certified, stream);
+    for (idx_t q = 0; q < p.numQueries; q += plan.tileQueries) {
+        const idx_t count = std::min(plan.tileQueries, p.numQueries - q);
+        FewDimsParams params = scratch.params;
+        params.search = certifier.enter(q, count);
+        params.stripsOfBlock = stripsOfBlock(plan, count, p.device);
+        launchFewDims(p.metric, params, plan.queriesOfThread, stream);
+    }
+}
+
+} // namespace faiss_bits

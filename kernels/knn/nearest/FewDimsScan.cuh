@@ -1,0 +1,216 @@
+/// The least float32 value of every strip of vectors, for every query.
+#pragma once
+
+#include "kernels/common/DependentLaunch.h"
+#include "kernels/device/Bitonic.cuh"
+#include "kernels/knn/nearest/FewDimsBound.h"
+#include "kernels/knn/nearest/FewDimsStage.cuh"
+
+namespace faiss_bits {
+
+/// A block has kQueries queries of each thread, and strips one after another; a
+/// thread keeps its queries and their least values in registers, and all meet
+/// the same vector. A pair takes kDims multiply-adds and a minimum.
+template <Metric kMetric, int kDims, int kQueries>
+class FewDimsScan {
+   public:
+    static constexpr int kBlocks = kFewDimsBlocks -
+            (kDims == kMostFewDims && kQueries == kMostFewDimsQueries);
+    /// Floats of a vector.
+    static constexpr int kStride = kDims > 4 ? 8 : kDims;
+
+    struct Shared {
+        alignas(16) float vectors[kFewDimsUnit * kStride];
+        alignas(16) float norms[kFewDimsUnit];
+        float center[kDims];
+        uint32_t greatest; // bits of the greatest norm
+    };
+
+    __device__ FewDimsScan(const FewDimsParams& params, Shared& shared)
+            : params_(params), search_(params.search), shared_(shared) {}
+
+    __device__ __forceinline__ void run() {
+        const uint32_t first = blockIdx.y * params_.stripsOfBlock;
+        const uint32_t end = min(first + params_.stripsOfBlock, params_.strips);
+        float limits[kQueries];
+#pragma unroll
+        for (int j = 0; j < kQueries; ++j) {
+            limits[j] = INFINITY;
+        }
+        for (uint32_t strip = first; strip < end; ++strip) {
+            runStrip(strip, limits);
+        }
+#pragma unroll
+        for (int j = 0; j < kQueries; ++j) {
+            if (rowOf(j) < search_.rows && limits[j] < INFINITY) {
+                atomicMin(params_.limits + rowOf(j), orderedKey(limits[j]));
+            }
+        }
+    }
+
+   private:
+    static constexpr bool kIsL2 = kMetric == Metric::L2;
+
+    __device__ __forceinline__ uint32_t rowOf(int j) const {
+        return (blockIdx.x * kQueries + j) * kFewDimsThreads + threadIdx.x;
+    }
+
+    __device__ __forceinline__ void runStrip(
+            uint32_t strip,
+            float (&limits)[kQueries]) {
+        const int64_t units = int64_t(1) << params_.logUnits;
+        const int64_t begin = strip * units * kFewDimsUnit;
+        const int64_t end = min(begin + units * kFewDimsUnit, search_.n);
+        __syncthreads(); // the strip before is done with
+        if (threadIdx.x < kDims) {
+            const int c = threadIdx.x;
+            const float x = kIsL2 && c < search_.d
+                    ? componentOf(search_.vectors, begin, c)
+                    : 0.0f;
+            // One that is no number would hide all vectors.
+            shared_.center[c] = isfinite(x) ? x : 0.0f;
+        }
+        if (threadIdx.x == 0) {
+            shared_.greatest = 0;
+        }
+        __syncthreads();
+        float factors[kQueries][kDims];
+        float own[kQueries];
+        float least[kQueries];
+#pragma unroll
+        for (int j = 0; j < kQueries; ++j) {
+            loadQuery<kMetric>(
+                    search_, min(rowOf(j), search_.rows - 1), factors[j]);
+            own[j] = 0;
+#pragma unroll
+            for (int c = 0; c < kDims; ++c) {
+                if constexpr (kIsL2) {
+                    factors[j][c] -= shared_.center[c];
+                }
+                own[j] = fmaf(factors[j][c], factors[j][c], own[j]);
+            }
+            least[j] = INFINITY;
+        }
+        for (int64_t unit = begin; unit < end; unit += kFewDimsUnit) {
+            stage(unit, end);
+            __syncthreads();
+            meetUnit(factors, least);
+            __syncthreads();
+        }
+        const float greatest = __uint_as_float(shared_.greatest);
+#pragma unroll
+        for (int j = 0; j < kQueries; ++j) {
+            const float error = fewDimsError<kMetric, kDims>(greatest, own[j]);
+            const bool isFit = error < INFINITY;
+            const float value = least[j] + (kIsL2 ? own[j] : 0.0f);
+            if (rowOf(j) < search_.rows) {
+                params_.least[int64_t(strip) * search_.rows + rowOf(j)] =
+                        isFit ? value - error : -INFINITY;
+            }
+            if (isFit) {
+                limits[j] = fminf(limits[j], value + error);
+            }
+        }
+    }
+
+    /// Vectors less the center, by L2 times -2, and their norms; beyond the end
+    /// NaN, which no minimum notices.
+    __device__ __forceinline__ void stage(int64_t unit, int64_t end) {
+        float greatest = 0;
+        for (uint32_t i = threadIdx.x; i < kFewDimsUnit; i += kFewDimsThreads) {
+            float y[kDims];
+            if (unit + i < end) {
+                loadVector(search_, unit + i, y);
+            } else {
+#pragma unroll
+                for (int c = 0; c < kDims; ++c) {
+                    y[c] = NAN;
+                }
+            }
+            float norm = 0;
+#pragma unroll
+            for (int c = 0; c < kDims; ++c) {
+                if constexpr (kIsL2) {
+                    y[c] -= shared_.center[c];
+                }
+                norm = fmaf(y[c], y[c], norm);
+                shared_.vectors[i * kStride + c] = kIsL2 ? -2 * y[c] : y[c];
+            }
+            shared_.norms[i] = norm;
+            greatest = fmaxf(greatest, norm);
+        }
+        // Numbers from zero on are ordered as their bits.
+        const uint32_t ofWarp =
+                __reduce_max_sync(kFullWarp, __float_as_uint(greatest));
+        if (threadIdx.x % kWarpSize == 0) {
+            atomicMax(&shared_.greatest, ofWarp);
+        }
+    }
+
+    __device__ __forceinline__ void meetUnit(
+            const float (&factors)[kQueries][kDims],
+            float (&least)[kQueries]) const {
+        constexpr int kAtOnce = 4;
+#pragma unroll 1
+        for (uint32_t i = 0; i < kFewDimsUnit; i += kAtOnce) {
+            float norms[kAtOnce] = {};
+            if constexpr (kIsL2) {
+                read(shared_.norms + i, norms);
+            }
+#pragma unroll
+            for (int v = 0; v < kAtOnce; ++v) {
+                float y[kDims];
+                read(shared_.vectors + (i + v) * kStride, y);
+#pragma unroll
+                for (int j = 0; j < kQueries; ++j) {
+                    float value = kIsL2 ? fmaf(y[0], factors[j][0], norms[v])
+                                        : y[0] * factors[j][0];
+#pragma unroll
+                    for (int c = 1; c < kDims; ++c) {
+                        value = fmaf(y[c], factors[j][c], value);
+                    }
+                    least[j] = fminf(least[j], value);
+                }
+            }
+        }
+    }
+
+    template <int kCount>
+    static __device__ __forceinline__ void read(
+            const float* from,
+            float (&to)[kCount]) {
+#pragma unroll
+        for (int c = 0; c < kCount; c += 4) {
+            if (c + 4 <= kCount) {
+                const float4 four = *reinterpret_cast<const float4*>(from + c);
+                to[c] = four.x;
+                to[c + 1] = four.y;
+                to[c + 2] = four.z;
+                to[c + 3] = four.w;
+            } else {
+                const float2 two = *reinterpret_cast<const float2*>(from + c);
+                to[c] = two.x;
+                to[c + 1] = two.y;
+            }
+        }
+    }
+
+    const FewDimsParams& params_;
+    const CertifiedParams& search_;
+    Shared& shared_;
+};
+
+template <Metric kMetric, int kDims, int kQueries>
+__global__ __launch_bounds__(
+        kFewDimsThreads,
+        FewDimsScan<kMetric, kDims, kQueries>::
+                kBlocks) void fewDimsScanKernel(const __grid_constant__
+                                                        FewDimsParams params) {
+    using Scan = FewDimsScan<kMetric, kDims, kQueries>;
+    __shared__ typename Scan::Shared shared;
+    allowNext();
+    waitForPrevious();
+    Scan(params, shared).run();
+}
+
+} // namespace faiss_bits
