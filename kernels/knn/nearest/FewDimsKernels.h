@@ -9,11 +9,14 @@ namespace faiss_bits {
 /// Vectors that a block has in shared memory at a time.
 constexpr uint32_t kFewDimsUnit = 256;
 constexpr int kFewDimsThreads = 128;
-/// Blocks of the scan that a multiprocessor has at a time, at least; one less
-/// of the greatest, whose registers do not fit.
-constexpr int kFewDimsBlocks = 4;
 /// Queries of a thread of the scan, at most.
 constexpr int kMostFewDimsQueries = 8;
+
+/// Blocks of the scan that a multiprocessor has at a time, at least: of so many
+/// components, padded, and queries of a thread.
+constexpr int fewDimsBlocks(int dims, int queriesOfThread) {
+    return dims == 8 && queriesOfThread == kMostFewDimsQueries ? 3 : 4;
+}
 
 struct FewDimsParams {
     CertifiedParams search; // k = 1, row-major or column-major vectors

@@ -84,11 +84,12 @@ struct FewDimsScratch {
 /// So many strips that blocks of all tiles run at once, up to eight.
 uint32_t stripsOfBlock(
         const FewDimsPlan& plan,
-        idx_t queries,
-        const DeviceTraits& device) {
+        const FlatKnnProblem& p,
+        idx_t queries) {
     constexpr idx_t kMost = 8;
     const idx_t tiles = divUp(queries, rowsOf(plan.queriesOfThread));
-    const idx_t resident = kFewDimsBlocks * device.multiprocessors;
+    const idx_t resident = idx_t(p.device.multiprocessors) *
+            fewDimsBlocks(paddedDims(p.d), plan.queriesOfThread);
     return uint32_t(
             std::clamp<idx_t>(divUp(plan.strips * tiles, resident), 1, kMost));
 }
@@ -176,7 +177,7 @@ void runFewDims(
         const idx_t count = std::min(plan.tileQueries, p.numQueries - q);
         FewDimsParams params = scratch.params;
         params.search = certifier.enter(q, count);
-        params.stripsOfBlock = stripsOfBlock(plan, count, p.device);
+        params.stripsOfBlock = stripsOfBlock(plan, p, count);
         launchFewDims(p.metric, params, plan.queriesOfThread, stream);
     }
 }

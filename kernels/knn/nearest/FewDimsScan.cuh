@@ -14,8 +14,6 @@ namespace faiss_bits {
 template <Metric kMetric, int kDims, int kQueries>
 class FewDimsScan {
    public:
-    static constexpr int kBlocks = kFewDimsBlocks -
-            (kDims == kMostFewDims && kQueries == kMostFewDimsQueries);
     /// Floats of a vector.
     static constexpr int kStride = kDims > 4 ? 8 : kDims;
 
@@ -203,9 +201,11 @@ class FewDimsScan {
 template <Metric kMetric, int kDims, int kQueries>
 __global__ __launch_bounds__(
         kFewDimsThreads,
-        FewDimsScan<kMetric, kDims, kQueries>::
-                kBlocks) void fewDimsScanKernel(const __grid_constant__
-                                                        FewDimsParams params) {
+        fewDimsBlocks(
+                kDims,
+                kQueries)) void fewDimsScanKernel(const __grid_constant__
+                                                          FewDimsParams
+                                                                  params) {
     using Scan = FewDimsScan<kMetric, kDims, kQueries>;
     __shared__ typename Scan::Shared shared;
     allowNext();
