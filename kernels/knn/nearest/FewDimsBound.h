@@ -10,11 +10,11 @@ namespace faiss_bits {
 /// Dimensions of vectors that FewDimsKnn.h searches.
 constexpr int kMostFewDims = 8;
 
-/// How far the float32 value of a pair in FewDimsScan.cu may be from the
-/// canonical key (of similarities: less than nothing), with room for the
-/// canonical distance's rounding to float32. Vectors less a center y, the query
-/// less the center p; L2: |y|^2 - 2 <y, p> in fused steps, and |p|^2 added
-/// last. Inner products have no center. Derivation in docs/bounds.md.
+/// How far the float32 value of a pair (FewDimsScan.cuh) may be from its
+/// canonical key, a similarity's with its sign turned, with room for the
+/// rounding of two keys to float32. y and p are vector and query, by L2 less a
+/// center; L2: |y|^2 - 2 <y, p> in fused steps, and |p|^2 added last. The
+/// derivation is in docs/bounds.md.
 ///
 /// greatest   of |y|^2 of the vectors
 /// own        |p|^2
