@@ -2,6 +2,7 @@
 /// results against canonical distances.
 
 #include "kernels/knn/FlatKnnPlan.h"
+#include "kernels/knn/fused/tensor/NearestTiles.h"
 #include "tests/common/ExpectError.h"
 #include "tests/knn/CertifiedHarness.h"
 #include "tests/knn/TensorHarness.h"
@@ -179,6 +180,33 @@ TEST_P(NearestScanTest, SmallOfEveryKind) {
             0);
 }
 
+/// Strips of one tile, and of chunks: of vectors that are not as long, and of
+/// more vectors.
+TEST_P(NearestScanTest, BothSidesOfTileStrips) {
+    for (Metric metric : {Metric::L2, Metric::InnerProduct}) {
+        for (int64_t n : {63, 255, 256, 257, 2047, 2048, 2049}) {
+            for (int d : {256, 257, 321}) {
+                const uint32_t tile =
+                        nearestTileOf(n, d, GetParam(), deviceTraits());
+                EXPECT_EQ(
+                        tile,
+                        GetParam() == TensorScanKernel::Wgmma && n <= 2048 &&
+                                        d > 256
+                                ? 256u
+                                : 0u);
+                for (int64_t q : {1, 65, 129}) {
+                    check(metric, q, n, d);
+                    if (HasFailure()) {
+                        return;
+                    }
+                }
+            }
+        }
+        check(metric, 40, 700, 300, TensorValues::Duplicates);
+        check(metric, 40, 700, 300, TensorValues::Far);
+    }
+}
+
 INSTANTIATE_TEST_SUITE_P(
         All,
         NearestScanTest,
@@ -303,6 +331,47 @@ TEST_F(NearestKnn, HardlyAnyIsRepeated) {
             const Result result = search(c, vectors, queries);
             check(c, vectors, queries, result);
             EXPECT_LE(result.repeated, unsigned(c.q / 200)) << c.describe();
+        }
+    }
+}
+
+/// Each vector some eight times, in any order, and queries among them: strips
+/// of tiles that let copies go are met whole. Where all vectors are copies, too
+/// many do, and all is searched again.
+TEST_F(NearestKnn, CopiesOfLongVectors) {
+    for (Metric metric : kProducts) {
+        for (int64_t distinct : {225, 1}) {
+            CertifiedCase c = of(metric, 1797, 300);
+            c.q = 2100;
+            std::mt19937 random(11);
+            std::normal_distribution<float> normal;
+            std::vector<float> some(distinct * c.d);
+            for (float& one : some) {
+                one = normal(random);
+            }
+            std::vector<float> vectors;
+            std::vector<float> queries;
+            const auto draw = [&](int64_t count, std::vector<float>& rows) {
+                for (int64_t i = 0; i < count; ++i) {
+                    const int64_t from = int64_t(random() % distinct) * c.d;
+                    rows.insert(
+                            rows.end(),
+                            some.begin() + from,
+                            some.begin() + from + c.d);
+                }
+            };
+            draw(c.n, vectors);
+            draw(c.q, queries);
+            ASSERT_TRUE(planOf(c).nearest) << c.describe();
+            const Result result = search(c, vectors, queries);
+            check(c, vectors, queries, result, 300);
+            if (nearestTileOf(c.n, c.d, TensorScanKernel::Auto, traitsOf(c))) {
+                if (distinct > 1) {
+                    EXPECT_LE(result.repeated, uint64_t(c.q / 100));
+                } else {
+                    EXPECT_EQ(result.repeated, uint64_t(c.q));
+                }
+            }
         }
     }
 }

@@ -7,6 +7,7 @@
 #include "kernels/knn/certified/Certified.h"
 #include "kernels/knn/fused/FusedKnn.h"
 #include "kernels/knn/fused/FusedParams.h"
+#include "kernels/knn/fused/tensor/NearestTiles.h"
 #include "kernels/knn/fused/tensor/TensorScan.h"
 #include "kernels/knn/nearest/NearestOfStrips.h"
 
@@ -116,7 +117,13 @@ void runNearest(
         nearest.perRow = stripsOf(p, count);
         scratch.scan->runNearest(nearest, count, stream);
         launchNearestOfStrips(
-                p.metric, {params, nearest, scratch.scan->rows()}, stream);
+                p.metric,
+                {params,
+                 nearest,
+                 scratch.scan->rows(),
+                 nearestTileOf(
+                         p.numVectors, p.d, TensorScanKernel::Auto, p.device)},
+                stream);
         certifier.scanAgain(params);
     }
 }

@@ -3,6 +3,7 @@
 #include "kernels/common/DependentLaunch.h"
 #include "kernels/common/Error.h"
 #include "kernels/knn/certified/RowBound.cuh"
+#include "kernels/knn/fused/tensor/NearestTiles.h"
 
 namespace faiss_bits {
 
@@ -16,6 +17,9 @@ constexpr int kThreads = 256;
 constexpr int64_t kMostAllVectors = 256;
 constexpr int64_t kMostAllComponents = int64_t(1) << 15;
 constexpr int64_t kMostAllDistances = 1024;
+/// Strips of one tile of a row that are met whole. Where more let go what may
+/// be nearer, most vectors are as near.
+constexpr uint32_t kMostWholeStrips = 8;
 
 /// Of the eight lanes of a group.
 __device__ __forceinline__ float greatestOfGroup(float value) {
@@ -90,6 +94,7 @@ class NearestOfRow {
             : params_(params.search),
               strips_(params.nearest),
               rows_(params.rows),
+              tile_(params.tile),
               row_(row),
               present_(row < params.search.rows) {}
 
@@ -112,6 +117,9 @@ class NearestOfRow {
         // Else it is searched again, whatever the others are: where thousands
         // are as near, these would be thousands too.
         isEnough_ = known && mostOf(rest_) < least_;
+        uint32_t unsure = tile_ && known && !isEnough_ ? unsureStrips() : 0;
+        isEnough_ = isEnough_ || isMetWhole(unsure);
+        unsure = isEnough_ ? unsure : 0;
         for (uint32_t i = 0; i < strips_.perRow; i += kPairLanes) {
             for (int j = 0; j < 2; ++j) {
                 uint32_t four = isEnough_ ? fourAt(i + lane(), j) : kNone;
@@ -120,6 +128,9 @@ class NearestOfRow {
                 }
                 scoreFours(four, best_, scored_);
             }
+        }
+        if (tile_) {
+            scoreStrips(unsure);
         }
         return present_ && known && !isEnough_ && !isNan_;
     }
@@ -188,6 +199,52 @@ class NearestOfRow {
         const unsigned lanes =
                 __ballot_sync(kFullWarp, isTrue) >> shift & 0xffu;
         return lanes ? __ffs(lanes) - 1 : kNone;
+    }
+
+    /// Of strips of tiles, those that this lane has, and that let go what may
+    /// be nearer: bit t is that of strip lane() + 8 t.
+    __device__ __forceinline__ uint32_t unsureStrips() const {
+        uint32_t bits = 0;
+        for (uint32_t i = lane(), t = 0; i < strips_.perRow;
+             i += kPairLanes, ++t) {
+            const float rest = strips_.rests[size_t(row_) * strips_.perRow + i];
+            // There may be no other vector at all.
+            const bool isSure =
+                    rest == -__builtin_huge_valf() || mostOf(rest) < least_;
+            bits |= uint32_t(!isSure) << t;
+        }
+        return bits;
+    }
+
+    /// Whether these are so few that all their vectors are met. All lanes of
+    /// the warp call it.
+    __device__ __forceinline__ bool isMetWhole(uint32_t unsure) const {
+        uint32_t count = __popc(unsure);
+#pragma unroll
+        for (int distance = kPairLanes / 2; distance >= 1; distance /= 2) {
+            count += __shfl_xor_sync(kFullWarp, count, distance);
+        }
+        return count > 0 && count <= kMostWholeStrips;
+    }
+
+    /// All fours of these strips. All lanes of the warp call it.
+    __device__ __forceinline__ void scoreStrips(uint32_t unsure) {
+        while (__any_sync(kFullWarp, unsure != 0)) {
+            const uint32_t from = firstLane(unsure != 0);
+            const uint32_t next = from + kPairLanes * (__ffs(unsure) - 1);
+            const uint32_t strip = __shfl_sync(
+                    kFullWarp, next, from == kNone ? 0 : from, kPairLanes);
+            for (uint32_t g = lane(); g < tile_ / 16; g += kPairLanes) {
+                const uint32_t four = nearestFourOf(tile_, strip, g);
+                scoreFours(
+                        from == kNone || four >= params_.n ? kNone : four,
+                        best_,
+                        scored_);
+            }
+            if (lane() == from) {
+                unsure &= unsure - 1;
+            }
+        }
     }
 
     /// The four at place j of a strip, and its value to valueAt_.
@@ -302,6 +359,7 @@ class NearestOfRow {
     const CertifiedParams& params_;
     const NearestStrips& strips_;
     const SpreadRows& rows_;
+    const uint32_t tile_;
     const uint32_t row_;
     const bool present_;
     float valueAt_ = 0;

@@ -11,7 +11,8 @@ namespace faiss_bits {
 struct NearestParams {
     CertifiedParams search; // k = 1, with what images lost
     NearestStrips nearest;
-    SpreadRows rows; // of the image
+    SpreadRows rows;   // of the image
+    uint32_t tile = 0; // nearestTileOf()
 };
 
 /// From strips to results: canonical distances of the vectors that may be the

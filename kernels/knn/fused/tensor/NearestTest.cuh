@@ -3,16 +3,24 @@
 #pragma once
 
 #include "kernels/knn/fused/tensor/LimitTest.cuh"
+#include "kernels/knn/fused/tensor/NearestTiles.h"
 
 namespace faiss_bits {
 
 /// Has the interface of LimitTest, and its fragments. A strip is what one lane
-/// meets of a row's vectors in an item of work.
+/// meets of a row's vectors in an item of work, or with kOfTiles in a tile
+/// (NearestTiles.h).
 ///
 /// The largest of every four values is numbered in its last bits, and then the
 /// two largest of a tile are found, and those of the strip: 7 operations of the
-/// slower kind for four values.
-template <ScanNorms kNorms, int kBlocks, int kWidth, int kRowStep>
+/// slower kind for four values, 9 of strips of a tile, which have its third for
+/// a rest.
+template <
+        ScanNorms kNorms,
+        int kBlocks,
+        int kWidth,
+        int kRowStep,
+        bool kOfTiles = false>
 class NearestTest : public ScanRows<kNorms, kBlocks, kRowStep> {
     using Rows = ScanRows<kNorms, kBlocks, kRowStep>;
     using Rows::factors_;
@@ -26,6 +34,9 @@ class NearestTest : public ScanRows<kNorms, kBlocks, kRowStep> {
             const TensorScanParams& params,
             uint32_t row) {
         Rows::startRows(params, row);
+        if constexpr (kOfTiles) {
+            params_ = &params;
+        }
 #pragma unroll
         for (int r = 0; r < kRows; ++r) {
             values_[r][0] = values_[r][1] = -kInfinite;
@@ -55,6 +66,9 @@ class NearestTest : public ScanRows<kNorms, kBlocks, kRowStep> {
     __device__ __forceinline__ void finish(
             const TensorScanParams& params,
             uint32_t part) const {
+        if constexpr (kOfTiles) {
+            return; // each was written
+        }
         const uint32_t lane = threadIdx.x % kRowLanes;
 #pragma unroll
         for (int r = 0; r < kRows; ++r) {
@@ -98,6 +112,7 @@ class NearestTest : public ScanRows<kNorms, kBlocks, kRowStep> {
         for (int r = 0; r < kRows; ++r) {
             float most = -kInfinite;
             float second = -kInfinite;
+            float third = -kInfinite; // of tiles
             // NaN if a value, for L2 the greatest of a four, is NaN or
             // infinite.
             float zeros = 0.0f;
@@ -128,14 +143,46 @@ class NearestTest : public ScanRows<kNorms, kBlocks, kRowStep> {
                 if (kNorms != ScanNorms::None) {
                     zeros = fmaf(greatest, 0.0f, zeros);
                 }
+                if constexpr (kOfTiles) {
+                    third = fmaxf(third, fminf(second, greatest));
+                }
                 second = fmaxf(second, fminf(most, greatest));
                 most = fmaxf(most, greatest);
+            }
+            if constexpr (kOfTiles) {
+                const bool isUnknown = zeros != 0.0f || rests_[r] > 0;
+                write(r, most, second, isUnknown ? kInfinite : third, column);
+                continue;
             }
             keep(r, most, second, column / kWidth);
             if (zeros != 0.0f) {
                 rests_[r] = kInfinite;
             }
         }
+    }
+
+    /// A strip of one tile.
+    __device__ __forceinline__ void write(
+            int r,
+            float most,
+            float second,
+            float rest,
+            uint32_t column) const {
+        const uint32_t i = Rows::rowOf(r);
+        if (i >= params_->numQueries) {
+            return;
+        }
+        const float unit = Rows::unitOf(r);
+        const uint32_t tile = column / kWidth;
+        const uint32_t strip = tile * kRowLanes + threadIdx.x % kRowLanes;
+        const auto fourOf = [&](float value) {
+            return nearestFourOf(
+                    kWidth, strip, __float_as_uint(value) & kPlaces);
+        };
+        const size_t at = size_t(i) * params_->nearest.perRow + strip;
+        params_->nearest.strips[at] = {
+                {most * unit, second * unit}, {fourOf(most), fourOf(second)}};
+        params_->nearest.rests[at] = rest * unit;
     }
 
     __device__ __forceinline__ void keep(
@@ -155,6 +202,7 @@ class NearestTest : public ScanRows<kNorms, kBlocks, kRowStep> {
         tiles_[r] = first ? moved : isNext ? replaced : tiles_[r];
     }
 
+    const TensorScanParams* params_; // of tiles alone
     float values_[kRows][2];
     float rests_[kRows];
     uint32_t tiles_[kRows]; // of the two, 16 bits each
@@ -165,6 +213,13 @@ struct FindNearest {
     using Buffer = PassedBuffer; // stays empty
     template <ScanNorms kNorms, int kBlocks, int kWidth, int kRowStep>
     using Test = NearestTest<kNorms, kBlocks, kWidth, kRowStep>;
+};
+
+/// The same of every strip of a tile.
+struct FindNearestOfTiles {
+    using Buffer = PassedBuffer; // stays empty
+    template <ScanNorms kNorms, int kBlocks, int kWidth, int kRowStep>
+    using Test = NearestTest<kNorms, kBlocks, kWidth, kRowStep, true>;
 };
 
 } // namespace faiss_bits

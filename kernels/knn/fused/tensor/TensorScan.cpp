@@ -1,4 +1,5 @@
 #include "kernels/knn/fused/tensor/TensorScan.h"
+#include "kernels/knn/fused/tensor/NearestTiles.h"
 
 #include <algorithm>
 
@@ -267,12 +268,27 @@ void runByteScan(
 #endif
 }
 
+uint32_t nearestTileOf(
+        idx_t numVectors,
+        int d,
+        TensorScanKernel kernel,
+        const DeviceTraits& device) {
+    constexpr idx_t kMostVectors = 2048;
+    const TensorImageLayout image(numVectors, d);
+    const bool has = usesWgmma(kernel, device) && numVectors <= kMostVectors &&
+            wgmmaShapeFor(image).streamed;
+    return has ? uint32_t(wgmmaShapeFor(image).width()) : 0;
+}
+
 uint32_t nearestStripsOf(
         idx_t numQueries,
         idx_t numVectors,
         int d,
         TensorScanKernel kernel,
         const DeviceTraits& device) {
+    if (const uint32_t tile = nearestTileOf(numVectors, d, kernel, device)) {
+        return uint32_t((numVectors + tile - 1) / tile) * 4;
+    }
     const bool byWgmma = usesWgmma(kernel, device);
     const TensorImageLayout image(numVectors, d);
     TensorScanParams params{};
@@ -326,7 +342,12 @@ void runNearestScan(
     const bool isL2 = isByL2(problem);
 #ifdef FAISS_BITS_WGMMA
     if (byWgmma) {
-        return launchWgmmaNearest(params, image, isL2, device, stream);
+        const auto launch =
+                nearestTileOf(
+                        problem.numVectors, problem.d, problem.kernel, device)
+                ? launchWgmmaNearestTiles
+                : launchWgmmaNearest;
+        return launch(params, image, isL2, device, stream);
     }
 #endif
     launchMmaNearest(params, image, isL2, device, stream);

@@ -1,0 +1,30 @@
+#pragma once
+
+#include "kernels/knn/fused/tensor/TensorScan.h"
+#include "kernels/knn/fused/tensor/TensorScanLaunch.h"
+
+namespace faiss_bits {
+
+/// Vectors of a tile where the scan for the nearest has strips of one tile
+/// each, with its two best fours, in place of strips of all tiles of a chunk:
+/// long vectors, whose products take longer than the comparisons, few enough
+/// that strips take less memory than images. 0: it has not.
+uint32_t nearestTileOf(
+        idx_t numVectors,
+        int d,
+        TensorScanKernel kernel,
+        const DeviceTraits& device);
+
+/// Strip i of a row has lane i % 4 of tile i / 4: the first of its g-th four.
+#if defined(__CUDACC__)
+__host__ __device__
+#endif
+        constexpr uint32_t
+        nearestFourOf(uint32_t tile, uint32_t strip, uint32_t g) {
+    return strip / 4 * tile + g * 16 + 2 * (strip % 4);
+}
+
+/// launchWgmmaNearest of such strips.
+TensorScanLaunch launchWgmmaNearestTiles;
+
+} // namespace faiss_bits
