@@ -118,8 +118,9 @@ class NearestOfRow {
         // are as near, these would be thousands too.
         isEnough_ = known && mostOf(rest_) < least_;
         uint32_t unsure = tile_ && known && !isEnough_ ? unsureStrips() : 0;
-        isEnough_ = isEnough_ || isMetWhole(unsure);
-        unsure = isEnough_ ? unsure : 0;
+        const bool isWhole = isMetWhole(unsure);
+        isEnough_ = isEnough_ || isWhole;
+        unsure = isWhole ? unsure : 0;
         for (uint32_t i = 0; i < strips_.perRow; i += kPairLanes) {
             for (int j = 0; j < 2; ++j) {
                 uint32_t four = isEnough_ ? fourAt(i + lane(), j) : kNone;

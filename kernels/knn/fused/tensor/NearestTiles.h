@@ -1,5 +1,6 @@
 #pragma once
 
+#include "kernels/canonical/RoundedOps.h"
 #include "kernels/knn/fused/tensor/TensorScan.h"
 #include "kernels/knn/fused/tensor/TensorScanLaunch.h"
 
@@ -16,11 +17,8 @@ uint32_t nearestTileOf(
         const DeviceTraits& device);
 
 /// Strip i of a row has lane i % 4 of tile i / 4: the first of its g-th four.
-#if defined(__CUDACC__)
-__host__ __device__
-#endif
-        constexpr uint32_t
-        nearestFourOf(uint32_t tile, uint32_t strip, uint32_t g) {
+BITS_HOST_DEVICE uint32_t
+nearestFourOf(uint32_t tile, uint32_t strip, uint32_t g) {
     return strip / 4 * tile + g * 16 + 2 * (strip % 4);
 }
 

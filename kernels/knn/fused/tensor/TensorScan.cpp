@@ -1,5 +1,4 @@
 #include "kernels/knn/fused/tensor/TensorScan.h"
-#include "kernels/knn/fused/tensor/NearestTiles.h"
 
 #include <algorithm>
 
@@ -7,6 +6,7 @@
 #include "kernels/knn/fused/tensor/ByteScan.h"
 #include "kernels/knn/fused/tensor/DenseScan.h"
 #include "kernels/knn/fused/tensor/MmaShape.h"
+#include "kernels/knn/fused/tensor/NearestTiles.h"
 #include "kernels/knn/fused/tensor/TensorScanPlan.h"
 #include "kernels/knn/fused/tensor/WgmmaShape.h"
 
