@@ -4,7 +4,7 @@
 #include "kernels/knn/FlatKnnPlan.h"
 #include "kernels/knn/fused/tensor/NearestTiles.h"
 #include "tests/common/ExpectError.h"
-#include "tests/knn/CertifiedHarness.h"
+#include "tests/knn/NearestHarness.h"
 #include "tests/knn/TensorHarness.h"
 #include "tests/knn/TensorKernelTest.h"
 
@@ -213,21 +213,6 @@ INSTANTIATE_TEST_SUITE_P(
         TensorKernelTest::kernels(),
         kernelName);
 
-class NearestKnn : public FlatKnnCertified {
-   protected:
-    /// So many queries that the search is worth it. By L2 one kernel passes at
-    /// once what is near, of 33 to 128 components and up to 2,048 vectors.
-    static CertifiedCase of(Metric metric, int64_t n, int d) {
-        CertifiedCase c;
-        c.metric = metric;
-        c.n = n;
-        c.d = d;
-        c.k = 1;
-        c.q = std::max<int64_t>(17, (int64_t(1) << 26) / (n * d) + 3);
-        return c;
-    }
-};
-
 TEST_F(NearestKnn, HardData) {
     for (Hard kind : kHard) {
         for (Metric metric : kProducts) {
@@ -331,87 +316,6 @@ TEST_F(NearestKnn, HardlyAnyIsRepeated) {
             const Result result = search(c, vectors, queries);
             check(c, vectors, queries, result);
             EXPECT_LE(result.repeated, unsigned(c.q / 200)) << c.describe();
-        }
-    }
-}
-
-/// Each vector some eight times, in any order, and queries among them: strips
-/// of tiles that let copies go are met whole. Where all vectors are copies, too
-/// many do, and all is searched again.
-TEST_F(NearestKnn, CopiesOfLongVectors) {
-    for (Metric metric : kProducts) {
-        for (int64_t distinct : {225, 1}) {
-            CertifiedCase c = of(metric, 1797, 300);
-            c.q = 2100;
-            std::mt19937 random(11);
-            std::normal_distribution<float> normal;
-            std::vector<float> some(distinct * c.d);
-            for (float& one : some) {
-                one = normal(random);
-            }
-            std::vector<float> vectors;
-            std::vector<float> queries;
-            const auto draw = [&](int64_t count, std::vector<float>& rows) {
-                for (int64_t i = 0; i < count; ++i) {
-                    const int64_t from = int64_t(random() % distinct) * c.d;
-                    rows.insert(
-                            rows.end(),
-                            some.begin() + from,
-                            some.begin() + from + c.d);
-                }
-            };
-            draw(c.n, vectors);
-            draw(c.q, queries);
-            ASSERT_TRUE(planOf(c).nearest) << c.describe();
-            const Result result = search(c, vectors, queries);
-            check(c, vectors, queries, result, 300);
-            if (nearestTileOf(c.n, c.d, TensorScanKernel::Auto, traitsOf(c))) {
-                if (distinct > 1) {
-                    EXPECT_LE(result.repeated, uint64_t(c.q / 100));
-                } else {
-                    EXPECT_EQ(result.repeated, uint64_t(c.q));
-                }
-            }
-        }
-    }
-}
-
-/// A strip keeps two fours, and of a tile one. Of twins that lie together none
-/// is searched again: a block computes what few of its rows want.
-TEST_F(NearestKnn, SmallTwins) {
-    constexpr int kTwins = 24;
-    for (Metric metric : kProducts) {
-        for (int64_t n : {256, 257, 1024, 1025}) {
-            CertifiedCase c = of(metric, n, 32);
-            c.q = 3001;
-            std::mt19937 random(7);
-            std::normal_distribution<float> normal;
-            std::vector<float> vectors(c.n * c.d);
-            std::vector<float> queries(c.q * c.d);
-            for (std::vector<float>* rows : {&vectors, &queries}) {
-                for (float& one : *rows) {
-                    one = normal(random);
-                }
-            }
-            for (int64_t v = 0; v < 2 * kTwins * c.d; ++v) {
-                vectors[v + kTwins * c.d] =
-                        vectors[v % (kTwins * c.d)] * (1 + v % 5 * 0x1p-22f);
-            }
-            // Near them one query in 97.
-            for (int64_t q = 0; q < c.q; q += 97) {
-                const int64_t v = q % kTwins;
-                for (int i = 0; i < c.d; ++i) {
-                    queries[q * c.d + i] = vectors[v * c.d + i] + 0.01f;
-                }
-            }
-            const Result result = search(c, vectors, queries);
-            check(c, vectors, queries, result, c.q);
-            if (HasFatalFailure()) {
-                return;
-            }
-            if (n == 256) { // of more, one row of a block
-                EXPECT_EQ(result.repeated, 0u) << c.describe();
-            }
         }
     }
 }
