@@ -17,8 +17,12 @@ struct BlockSpreadSort {
     static constexpr int kWarps = Threads / kWarpSize;
     using Bitonic = BlockBitonic<Threads, Items>;
 
-    /// Above this many entries in one bin the bitonic sort takes over.
+    /// Above this many entries in one bin the bitonic sort takes over, or
+    /// another round.
     static constexpr uint32_t kMaxBin = 128;
+    static constexpr int kMaxRounds = 12;
+    /// The same of keys of both signs, which StraightSpread.cuh spreads better.
+    static constexpr uint32_t kMaxStraightBin = 40;
 
     struct SharedStorage {
         union {
@@ -47,9 +51,13 @@ struct BlockSpreadSort {
         uint64_t least;
         uint64_t greatest;
         findRange(entries, count, least, greatest);
-        const EvenBins bins(least, greatest);
+        const uint64_t range = greatest > least ? greatest - least : 0;
+        const int shift = max(0, 64 - __clzll(range | 1) - kLogSize);
+        const auto binOf = [&](uint64_t e) {
+            return e < least ? 0u : uint32_t((e - least) >> shift);
+        };
         uint32_t arrival[Items];
-        countBins(entries, count, bins, arrival);
+        countBins(entries, count, binOf, arrival);
         if (startBins() < kSize) {
             sortBitonic(entries, count, put);
             return;
@@ -59,13 +67,13 @@ struct BlockSpreadSort {
             const int from = i * Threads + threadIdx.x;
             if (from < count) {
                 const uint64_t e = entries[from];
-                other[shared.bins[bins.of(e)] + arrival[i]] = e;
+                other[shared.bins[binOf(e)] + arrival[i]] = e;
             }
         }
         __syncthreads();
         for (int at = threadIdx.x; at < count; at += Threads) {
             const uint64_t e = other[at];
-            const uint32_t bin = bins.of(e);
+            const uint32_t bin = binOf(e);
             const uint32_t end = shared.bins[bin + 1];
             uint32_t place = shared.bins[bin];
             for (uint32_t j = place; j < end; ++j) {
@@ -77,74 +85,100 @@ struct BlockSpreadSort {
 
     /// Calls put(place, entry) for the k least of at least k distinct entries,
     /// of which k are not above `limit`. `other` is room for k + kMaxBin
-    /// entries. False, and nothing is put, where more than `mostInBin`, at most
-    /// kMaxBin, of those lie in one bin (CrowdedSpread.cuh is for them).
-    /// Begins with the block in step; `entries` are left as they were.
+    /// entries. Entries that lie together, as those of equal keys do, are
+    /// spread again by themselves. False where that is of no use; what was put
+    /// is right then, but not all of it. Begins with the block in step;
+    /// `entries` are left as they were.
     template <class Put>
     __device__ __forceinline__ bool select(
             const uint64_t* entries,
             int count,
             uint64_t limit,
             int k,
-            uint32_t mostInBin,
             uint64_t* other,
             Put put) {
-        uint64_t to = limit; // entries up to it take part
-        uint64_t least;
-        uint64_t second;
-        findRange(entries, count, 0, to, least, second);
-        const uint32_t wanted = k;
-        if (entryKey(second) == entryKey(least) && least != kNoEntry) {
-            uint64_t last;
-            const uint32_t equal =
-                    countKey(entries, count, entryKey(least), to, last);
-            if (equal > mostInBin && equal < wanted) {
-                __syncthreads();
+        uint64_t from = 0; // entries of this round: [from, to]
+        uint64_t to = limit;
+        uint32_t placed = 0; // entries below `from`
+        for (int round = 0; round < kMaxRounds; ++round) {
+            uint64_t least;
+            findRange(entries, count, from, to, least);
+            const uint64_t range = to > least ? to - least : 0;
+            const int shift = max(0, 64 - __clzll(range | 1) - kLogSize);
+            const auto binOf = [&](uint64_t e) {
+                return e < least ? 0u : uint32_t((e - least) >> shift);
+            };
+            for (int at = threadIdx.x; at < count; at += Threads) {
+                const uint64_t e = entries[at];
+                if (e >= from && e <= to) {
+                    atomicAdd(&shared.bins[binOf(e)], 1);
+                }
+            }
+            __syncthreads();
+            const uint32_t wanted = k - placed;
+            // Of keys of both signs, or up to zero, most bins are for numbers
+            // next to zero.
+            const bool spansZero = round == 0 && entryKey(least) < kZeroKey &&
+                    entryKey(to) >= kZeroKey;
+            const uint32_t crowded =
+                    startBins(wanted, spansZero ? kMaxStraightBin : kMaxBin);
+            const uint32_t below = shared.bins[crowded];
+            const uint32_t size = min(below, wanted + kMaxBin);
+            __syncthreads();
+            if (spansZero && crowded < kSize) {
+                const int zero = int(binOf(makeEntry(kZeroKey, 0)));
+                // Else numbers next to zero are what lies together.
+                if (abs(zero - int(crowded)) > kSize / 16) {
+                    return false;
+                }
+            }
+            for (int at = threadIdx.x; at < count; at += Threads) {
+                const uint64_t e = entries[at];
+                if (e >= from && e <= to && binOf(e) < crowded) {
+                    // Bins that begin at k or later are wanted no more.
+                    const uint32_t slot = atomicAdd(&shared.bins[binOf(e)], 1);
+                    if (slot < size) {
+                        other[slot] = e;
+                    }
+                }
+            }
+            __syncthreads();
+            // Every bin below the crowded one now holds its end.
+            for (uint32_t at = threadIdx.x; at < size; at += Threads) {
+                const uint64_t e = other[at];
+                const uint32_t bin = binOf(e);
+                const uint32_t end = shared.bins[bin];
+                uint32_t place = bin > 0 ? shared.bins[bin - 1] : 0;
+                if (place < wanted) {
+                    for (uint32_t j = place; j < end; ++j) {
+                        place += other[j] < e;
+                    }
+                    if (place < wanted) {
+                        put(placed + place, e);
+                    }
+                }
+            }
+            placed += below;
+            if (placed >= uint32_t(k)) {
+                return true;
+            }
+            if (crowded == kSize) {
+                // On behind what lay together.
+                from = to + 1;
+                to = limit;
+            } else {
+                const uint64_t first = least + (uint64_t(crowded) << shift);
+                const uint64_t width = (uint64_t(1) << shift) - 1;
+                from = crowded == 0 ? from : first;
+                to = to - first < width ? to : first + width;
+            }
+            __syncthreads();
+            if ((crowded == kSize && below == 0) ||
+                isSlow(round + 1, placed, k)) {
                 return false;
             }
-            to = equal >= wanted ? last : to;
         }
-        const EvenBins bins(second, to);
-        for (int at = threadIdx.x; at < count; at += Threads) {
-            const uint64_t e = entries[at];
-            if (e <= to) {
-                atomicAdd(&shared.bins[bins.of(e)], 1);
-            }
-        }
-        __syncthreads();
-        const bool isCrowded = startBins(wanted, mostInBin) < kSize;
-        const uint32_t size = min(shared.bins[kSize], wanted + kMaxBin);
-        __syncthreads();
-        if (isCrowded) {
-            return false;
-        }
-        for (int at = threadIdx.x; at < count; at += Threads) {
-            const uint64_t e = entries[at];
-            if (e <= to) {
-                // Bins that begin at k or later are wanted no more.
-                const uint32_t slot = atomicAdd(&shared.bins[bins.of(e)], 1);
-                if (slot < size) {
-                    other[slot] = e;
-                }
-            }
-        }
-        __syncthreads();
-        // Every bin now holds its end.
-        for (uint32_t at = threadIdx.x; at < size; at += Threads) {
-            const uint64_t e = other[at];
-            const uint32_t bin = bins.of(e);
-            const uint32_t end = shared.bins[bin];
-            uint32_t place = bin > 0 ? shared.bins[bin - 1] : 0;
-            if (place < wanted) {
-                for (uint32_t j = place; j < end; ++j) {
-                    place += other[j] < e;
-                }
-                if (place < wanted) {
-                    put(place, e);
-                }
-            }
-        }
-        return true;
+        return false;
     }
 
    protected:
@@ -153,33 +187,16 @@ struct BlockSpreadSort {
     }
     static constexpr int kLogSize = log2(kSize);
 
-    /// Bins of even width, for entries from about `from` on up to `to`. Those
-    /// of many keys begin with a key, so that equal ones are in one bin.
-    struct EvenBins {
-        uint64_t least;
-        int shift;
-
-        __device__ __forceinline__ EvenBins(uint64_t from, uint64_t to)
-                : least(entryKey(from) < entryKey(to)
-                                ? makeEntry(entryKey(from), 0)
-                                : from) {
-            const uint64_t range = to > least ? to - least : 0;
-            shift = max(0, 64 - __clzll(range | 1) - kLogSize);
-        }
-        __device__ __forceinline__ uint32_t of(uint64_t e) const {
-            return e < least ? 0u : uint32_t((e - least) >> shift);
-        }
-        /// Of the entries in [from, to], those of a bin.
-        __device__ __forceinline__ void narrow(
-                uint32_t bin,
-                uint64_t& from,
-                uint64_t& to) const {
-            const uint64_t first = least + (uint64_t(bin) << shift);
-            const uint64_t width = (uint64_t(1) << shift) - 1;
-            from = bin == 0 ? from : first;
-            to = to - first < width ? to : first + width;
-        }
-    };
+    /// Whether as many more rounds as a bitonic sort takes the time of would
+    /// not do: each of them places the entries of about one value where there
+    /// are few.
+    __device__ __forceinline__ static bool isSlow(
+            int rounds,
+            uint32_t placed,
+            uint32_t k) {
+        constexpr uint32_t kRoundsOfSort = 4;
+        return rounds > 1 && (k - placed) * rounds > kRoundsOfSort * placed;
+    }
 
     /// The greatest entry, and one that few are below: bins from the very
     /// least would be of no use where that one is far from all others, as the
@@ -214,17 +231,16 @@ struct BlockSpreadSort {
                 greatestOfWarp(ofWarps<kWarps>(shared.greatest, uint64_t(0)));
     }
 
-    /// The two least of the entries in [from, to], and the greatest as `to`:
+    /// The second least of the entries in [from, to], and the greatest as `to`:
     /// the least may be far from all others, as the zero distance of a vector
-    /// to itself is. If it is alone, it is the second, too. Clears the bins.
+    /// to itself is. Clears the bins.
     __device__ __forceinline__ void findRange(
             const uint64_t* entries,
             int count,
             uint64_t from,
             uint64_t& to,
-            uint64_t& least,
             uint64_t& second) {
-        least = kNoEntry;
+        uint64_t least = kNoEntry;
         second = kNoEntry;
         uint64_t greatest = 0;
         for (int i = threadIdx.x; i < count; i += Threads) {
@@ -252,21 +268,24 @@ struct BlockSpreadSort {
         second = lane < kWarps ? shared.leastTwo[lane][1] : kNoEntry;
         leastTwoOfWarp(least, second);
         second = second == kNoEntry ? least : second;
+        if (entryKey(second) == entryKey(least) && least != kNoEntry) {
+            endWithKey(entries, count, from, entryKey(least), to);
+        }
     }
 
-    /// How many entries up to `to` have this key, and the last of them: among
-    /// keys of few values they would be all in one bin.
-    __device__ __forceinline__ uint32_t countKey(
+    /// Lowers `to` to the last entry with the key of the least, where these are
+    /// many: among keys of few values they would be all in one bin.
+    __device__ __forceinline__ void endWithKey(
             const uint64_t* entries,
             int count,
+            uint64_t from,
             uint32_t key,
-            uint64_t to,
-            uint64_t& last) {
+            uint64_t& to) {
         uint32_t equal = 0;
-        last = 0;
+        uint64_t last = 0;
         for (int i = threadIdx.x; i < count; i += Threads) {
             const uint64_t e = entries[i];
-            if (entryKey(e) == key && e <= to) {
+            if (entryKey(e) == key && e >= from && e <= to) {
                 ++equal;
                 last = e > last ? e : last;
             }
@@ -279,8 +298,9 @@ struct BlockSpreadSort {
             shared.sums[threadIdx.x / kWarpSize] = equal;
         }
         __syncthreads();
+        equal = __reduce_add_sync(kFullWarp, ofWarps<kWarps>(shared.sums, 0u));
         last = greatestOfWarp(ofWarps<kWarps>(shared.greatest, uint64_t(0)));
-        return __reduce_add_sync(kFullWarp, ofWarps<kWarps>(shared.sums, 0u));
+        to = equal > kMaxBin ? last : to;
     }
 
     /// The two least of two pairs in order.
@@ -304,16 +324,17 @@ struct BlockSpreadSort {
         least = l;
     }
 
+    template <class BinOf>
     __device__ __forceinline__ void countBins(
             const uint64_t* entries,
             int count,
-            const EvenBins& bins,
+            BinOf binOf,
             uint32_t (&arrival)[Items]) {
 #pragma unroll
         for (int i = 0; i < Items; ++i) {
             const int from = i * Threads + threadIdx.x;
             if (from < count) {
-                arrival[i] = atomicAdd(&shared.bins[bins.of(entries[from])], 1);
+                arrival[i] = atomicAdd(&shared.bins[binOf(entries[from])], 1);
             }
         }
         __syncthreads();

@@ -3,9 +3,9 @@
 
 #include <algorithm>
 
-#include "kernels/device/CrowdedSpread.cuh"
 #include "kernels/device/KeepEntries.cuh"
 #include "kernels/device/Narrow.cuh"
+#include "kernels/device/StraightSpread.cuh"
 #include "kernels/survivors/WriteResult.cuh"
 
 namespace faiss_bits {
@@ -22,16 +22,12 @@ struct RowFinish {
     using Small = BlockBitonic<kSortThreads, kSortItems>;
     using Spread = BlockSpreadSort<kSortThreads, kSortItems>;
     static constexpr int kSelectItems = std::max(4, Room / Threads);
-    using Select =
-            BlockCrowdedSpread<Threads, kSelectItems, std::max(Threads, Room)>;
-    /// Entries that are compared with all of their bin, at most: of more, of
-    /// large k, to spread them once more takes less time (by count of issue
-    /// slots).
-    static constexpr uint32_t kMostInBin = kSmall ? Select::kMaxBin : 64;
+    using Select = BlockStraightSpread<Threads, kSelectItems>;
 
     /// Words of shared memory that run() wants beside its storage.
     static constexpr int kRoomWords =
-            std::max(kSmall ? 0 : 2 * Room, Select::otherWords(Room));
+            kSmall ? Room + Select::kMaxBin : 2 * Room;
+    static_assert(kRoomWords >= Room + int(Select::kMaxBin));
 
     struct SharedStorage {
         union {
@@ -58,19 +54,18 @@ struct RowFinish {
         const auto put = [&](int place, uint64_t entry) {
             writeResult<T>(params, row, place, entry, zerosArePlus);
         };
-        if (count >= uint32_t(params.k) &&
-            Select{shared.select}.select(
-                    entries, count, limit, params.k, kMostInBin, room, put)) {
-            return;
+        if (count < uint32_t(params.k) ||
+            !Select{shared.select}.select(
+                    entries, count, limit, params.k, room, put)) {
+            runCrowded(shared, params, row, entries, count, limit, room);
         }
-        runCrowded(
-                shared, params, row, entries, count, limit, room, zerosArePlus);
     }
 
    private:
-    /// Few entries, or many that lie together: these are spread once more, or
-    /// else narrowed to at most Room, and those sorted. Out of line and static,
-    /// so that it costs the others no registers.
+    /// Few entries, or many that lie together: where it is their bits that do,
+    /// spread by their numbers, else narrowed to at most Room, and those
+    /// sorted. Out of line and static, so that it costs the others no
+    /// registers.
     __device__ static __noinline__ void runCrowded(
             SharedStorage& shared,
             const Params& params,
@@ -78,14 +73,12 @@ struct RowFinish {
             const uint64_t* entries,
             uint32_t count,
             uint64_t limit,
-            uint64_t* room,
-            bool zerosArePlus) {
-        const Params mine = params; // in registers, whatever is written
+            uint64_t* room) {
         const auto put = [&](int place, uint64_t entry) {
-            writeResult<T>(mine, row, place, entry, zerosArePlus);
+            writeResult<T>(params, row, place, entry);
         };
         if (count >= uint32_t(params.k) &&
-            Select{shared.select}.selectCrowded(
+            Select{shared.select}.selectStraight(
                     entries, count, limit, params.k, room, put)) {
             return;
         }

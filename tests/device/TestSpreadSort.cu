@@ -1,69 +1,63 @@
-/// Spreads of a block (kernels/device/SpreadSort.cuh, CrowdedSpread.cuh)
+/// Spreads of a block (kernels/device/SpreadSort.cuh, StraightSpread.cuh)
 /// against the sorted entries.
 
 #include <algorithm>
+#include <cstring>
 #include <functional>
 #include <random>
+#include <string>
 #include <vector>
 
 #include <gtest/gtest.h>
 
-#include "kernels/device/CrowdedSpread.cuh"
+#include "kernels/device/StraightSpread.cuh"
 #include "tests/common/DeviceBuffer.h"
 #include "tests/common/GpuTest.h"
 
 namespace faiss_bits::test {
 namespace {
 
-/// Who placed the entries.
-enum Placed : uint32_t { ByNone, BySelect, ByCrowded };
+/// Who placed the entries; Any: nobody has to, but what is placed is right.
+enum Placed : uint32_t { ByNone, BySelect, ByStraight, Any };
 
-template <int Threads, int Items, int SecondBins>
+template <int Threads, int Items>
 __global__ void __launch_bounds__(Threads) spreadKernel(
         const uint64_t* entries,
-        uint32_t count,
+        int count,
         uint64_t limit,
-        uint32_t k,
-        uint32_t mostInBin,
+        int k,
         uint64_t* out,
-        uint32_t* timesPut,
         uint32_t* placed) {
-    using Spread = BlockCrowdedSpread<Threads, Items, SecondBins>;
+    using Spread = BlockStraightSpread<Threads, Items>;
     __shared__ typename Spread::SharedStorage shared;
     extern __shared__ uint64_t other[];
     const auto put = [&](uint32_t place, uint64_t entry) {
         out[place] = entry;
-        atomicAdd(&timesPut[place], 1);
     };
-    const bool isDone = Spread{shared}.select(
-            entries, int(count), limit, int(k), mostInBin, other, put);
-    const bool isCrowdedDone = !isDone &&
-            Spread{shared}.selectCrowded(entries, count, limit, k, other, put);
+    const bool isDone =
+            Spread{shared}.select(entries, count, limit, k, other, put);
+    const bool isStraight = !isDone &&
+            Spread{shared}.selectStraight(entries, count, limit, k, other, put);
     if (threadIdx.x == 0) {
-        *placed = isDone ? BySelect : isCrowdedDone ? ByCrowded : ByNone;
+        *placed = isDone ? BySelect : isStraight ? ByStraight : ByNone;
     }
 }
 
-template <int Threads, int Items, int SecondBins>
+template <int Threads, int Items>
 Placed spread(
         const std::vector<uint64_t>& entries,
         uint64_t limit,
-        uint32_t k,
-        uint32_t mostInBin) {
+        uint32_t k) {
     const DeviceBuffer<uint64_t> onDevice(entries);
-    const DeviceBuffer<uint64_t> out(k);
-    const DeviceBuffer<uint32_t> timesPut(k, 0);
+    const DeviceBuffer<uint64_t> out(k, 0);
     const DeviceBuffer<uint32_t> placed(1);
-    const int words =
-            BlockCrowdedSpread<Threads, Items, SecondBins>::otherWords(int(k));
-    spreadKernel<Threads, Items, SecondBins><<<1, Threads, 8 * words>>>(
+    const size_t words = k + BlockStraightSpread<Threads, Items>::kMaxBin;
+    spreadKernel<Threads, Items><<<1, Threads, 8 * words>>>(
             onDevice.data(),
-            uint32_t(entries.size()),
+            int(entries.size()),
             limit,
-            k,
-            mostInBin,
+            int(k),
             out.data(),
-            timesPut.data(),
             placed.data());
     BITS_CUDA_CHECK(cudaGetLastError());
     const Placed by = Placed(placed.download()[0]);
@@ -72,7 +66,6 @@ Placed spread(
         std::sort(best.begin(), best.end());
         best.resize(k);
         EXPECT_EQ(out.download(), best);
-        EXPECT_EQ(timesPut.download(), std::vector<uint32_t>(k, 1));
     }
     return by;
 }
@@ -82,16 +75,18 @@ void expectPlaced(
         const std::vector<uint64_t>& entries,
         uint32_t k,
         Placed by,
-        uint64_t limit = kNoEntry - 1,
-        uint32_t mostInBin = 48) {
+        uint64_t limit = kNoEntry - 1) {
     SCOPED_TRACE(
             "count = " + std::to_string(entries.size()) +
             ", k = " + std::to_string(k));
-    EXPECT_EQ((spread<64, 4, 128>(entries, limit, k, mostInBin)), by);
-    EXPECT_EQ((spread<128, 4, 256>(entries, limit, k, mostInBin)), by);
-    EXPECT_EQ((spread<256, 8, 2048>(entries, limit, k, mostInBin)), by);
-    EXPECT_EQ((spread<512, 4, 512>(entries, limit, k, mostInBin)), by);
-    EXPECT_EQ((spread<1024, 4, 2048>(entries, limit, k, mostInBin)), by);
+    for (const Placed found :
+         {spread<64, 4>(entries, limit, k),
+          spread<128, 4>(entries, limit, k),
+          spread<256, 8>(entries, limit, k),
+          spread<512, 4>(entries, limit, k),
+          spread<1024, 4>(entries, limit, k)}) {
+        EXPECT_TRUE(by == Any || found == by) << found;
+    }
 }
 
 /// Of one entry a column, from `firstColumn` on, in any order.
@@ -115,10 +110,19 @@ uint32_t keyOf(float value) {
 
 class SpreadSort : public GpuTest {};
 
+TEST_F(SpreadSort, DifferentKeys) {
+    std::mt19937 random(34);
+    const auto entries = entriesOf(
+            1900, [&](uint32_t) { return 0x80000000u | (random() >> 8); });
+    for (const uint32_t k : {1, 100, 257, 1063, 1899, 1900}) {
+        expectPlaced(entries, k, BySelect);
+    }
+}
+
 /// Keys that so many entries have each, in columns next to each other or, as in
-/// saw teeth, far apart. Every bin has one key.
+/// saw teeth, far apart: up to 128 are compared with each other.
 TEST_F(SpreadSort, EqualKeys) {
-    for (const uint32_t equal : {16, 17, 48, 49, 128, 129, 500, 1000, 2000}) {
+    for (const uint32_t equal : {16, 48, 127, 128, 129, 500, 1000, 2000}) {
         const uint32_t values = 2000 / equal;
         const auto runs = entriesOf(values * equal, [&](uint32_t i) {
             return 0x80000000u + i / equal * 0x01000000u;
@@ -126,14 +130,11 @@ TEST_F(SpreadSort, EqualKeys) {
         const auto teeth = entriesOf(values * equal, [&](uint32_t i) {
             return 0x80000000u + i % values * 0x01000000u;
         });
-        for (const uint32_t k : {1, 100, 257, 1063, 1900}) {
-            const Placed by = equal <= 48 || equal >= k ? BySelect : ByCrowded;
+        for (const uint32_t k : {1u, 100u, 257u, 1063u, values * equal}) {
+            const Placed by = equal <= 128 || equal >= k ? BySelect : Any;
             expectPlaced(runs, k, by);
             expectPlaced(teeth, k, by);
         }
-        const uint32_t all = values * equal;
-        expectPlaced(
-                teeth, all, equal <= 48 || equal == all ? BySelect : ByCrowded);
     }
 }
 
@@ -146,7 +147,7 @@ TEST_F(SpreadSort, SmallTwoKeysOfABin) {
             },
             0xFFFFF000u - 1800);
     for (const uint32_t k : {300, 1063, 1800}) {
-        expectPlaced(entries, k, ByCrowded);
+        expectPlaced(entries, k, Any);
     }
 }
 
@@ -160,12 +161,11 @@ TEST_F(SpreadSort, ClustersOfClusters) {
                          : 0xA0000000u + (i % 7 == 0 ? 9 : i * 0x100u);
     });
     for (const uint32_t k : {200, 900, 1700, 2400}) {
-        expectPlaced(entries, k, ByCrowded);
+        expectPlaced(entries, k, Any);
     }
 }
 
-/// Equal keys in few columns, and one of them far behind: their bin of the
-/// second kind is crowded.
+/// Equal keys in few columns, and one of them far behind.
 TEST_F(SpreadSort, EqualKeysInFewColumns) {
     auto entries = entriesOf(
             1500,
@@ -173,19 +173,19 @@ TEST_F(SpreadSort, EqualKeysInFewColumns) {
             1000);
     entries.push_back(uint64_t(0x80000000u) << 32 | 0xF0000000u);
     for (const uint32_t k : {502, 1063, 1501}) {
-        expectPlaced(entries, k, ByCrowded);
+        expectPlaced(entries, k, Any);
     }
 }
 
-/// Numbers of a normal distribution, half of a row: most bins are for numbers
-/// next to zero.
+/// Numbers of a normal distribution, half of a row: most bins of their bits are
+/// for numbers next to zero.
 TEST_F(SpreadSort, BothSigns) {
     std::mt19937 random(1);
     std::normal_distribution<float> normal;
     const auto entries =
             entriesOf(2431, [&](uint32_t) { return keyOf(normal(random)); });
     for (const uint32_t k : {1203, 2000, 2431}) {
-        expectPlaced(entries, k, ByCrowded);
+        expectPlaced(entries, k, ByStraight);
     }
 }
 
@@ -193,36 +193,23 @@ TEST_F(SpreadSort, NanIsLast) {
     const auto entries = entriesOf(1000, [](uint32_t i) {
         return i % 3 ? keyOf(float(i % 40)) : kNanKey;
     });
-    // 17 to 34 of each number, which are 666, and NaN behind them.
     for (const uint32_t k : {667, 900, 1000}) {
-        expectPlaced(entries, k, ByCrowded);
+        expectPlaced(entries, k, Any);
     }
 }
 
-/// What is above the limit takes no part.
+/// What is above the limit takes no part, and where that leaves fewer than k,
+/// nobody may say that all are placed.
 TEST_F(SpreadSort, Limit) {
     const auto entries = entriesOf(3000, [](uint32_t i) {
         return 0x80000000u + i % 10 * 0x01000000u;
     });
     const uint64_t limit = uint64_t(0x83000000u) << 32 | 1503;
-    expectPlaced(entries, 1050, ByCrowded, limit);
-    expectPlaced(entries, 1000, ByCrowded, limit);
+    expectPlaced(entries, 1050, Any, limit);
+    expectPlaced(entries, 1000, Any, limit);
     expectPlaced(entries, 300, BySelect, limit);
-}
-
-/// Up to 128 entries are compared with each other.
-TEST_F(SpreadSort, MostInBin) {
-    for (const uint32_t equal : {128, 129}) {
-        const auto entries = entriesOf(900, [&](uint32_t i) {
-            return 0x80000000u + i / equal * 0x01000000u;
-        });
-        expectPlaced(
-                entries,
-                256,
-                equal <= 128 ? BySelect : ByCrowded,
-                kNoEntry - 1,
-                128);
-    }
+    expectPlaced(entries, 1052, ByNone, limit);
+    expectPlaced(entries, 1, ByNone, 0x7FFFFFFFFFFFFFFF);
 }
 
 /// Far more than there are bins, of which few are wanted.
@@ -231,7 +218,7 @@ TEST_F(SpreadSort, ManyEntries) {
         return 0x80000000u + (i % 600 ? 0x01000000u : 0);
     });
     expectPlaced(entries, 100, BySelect);
-    expectPlaced(entries, 400, ByCrowded);
+    expectPlaced(entries, 400, Any);
 }
 
 } // namespace

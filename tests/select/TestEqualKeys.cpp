@@ -40,8 +40,7 @@ class EqualKeys : public GpuTest {
     }
 };
 
-/// So many columns of each key, both sides of what is spread once more: 64 of
-/// large k, else 128.
+/// So many columns of each key, both sides of what is compared with each other.
 TEST_F(EqualKeys, SawTeeth) {
     for (const int64_t equal : {20, 63, 64, 65, 127, 128, 129, 300, 1500}) {
         for (const bool largest : {false, true}) {
