@@ -176,57 +176,10 @@ struct RowSample {
                 min(max(stepFor(dispersion()) + more, 0), kSampleRanks - 1);
         if (params.sampleRanks[step].rank > wanted.most) {
             wanted = params.sampleRanks[step];
-            limit = limitOfBins(wanted);
-            if (limit == kNoEntry) {
-                __syncthreads();
-                limit = Narrow{shared.narrow}.limit(
-                        forEach, wanted.rank, wanted.most);
-            }
+            limit = Narrow{shared.narrow}.limit(
+                    forEach, wanted.rank, wanted.most);
         }
         return limit;
-    }
-
-    /// The limit of another rank, from the bins that Narrow left; kNoEntry
-    /// where these are not of all groups, or too wide there. Begins with the
-    /// block in step.
-    __device__ __forceinline__ uint64_t limitOfBins(SampleRank wanted) {
-        constexpr int kBins = Narrow::kBinsPerThread;
-        static_assert(kBins == kSampleItems, "as many bins as groups");
-        auto& left = shared.narrow;
-        uint32_t upTo = 0;
-        uint32_t counts[kBins];
-#pragma unroll
-        for (int b = 0; b < kBins; ++b) {
-            counts[b] = left.bins[threadIdx.x * kBins + b];
-            upTo += counts[b];
-        }
-        upTo = sumOfThreadsBefore<Threads>(upTo, left.sums);
-#pragma unroll
-        for (int b = 0; b < kBins; ++b) {
-            const bool isBelow = upTo < uint32_t(wanted.rank);
-            upTo += counts[b];
-            if (isBelow && upTo >= uint32_t(wanted.rank)) {
-                left.bin = threadIdx.x * kBins + b;
-                left.inBin = upTo;
-            }
-        }
-        if (threadIdx.x == Threads - 1) {
-            left.below = upTo;
-        }
-        __syncthreads();
-        if (left.below < uint32_t(Narrow::kBins) ||
-            left.inBin > uint32_t(wanted.most)) {
-            return kNoEntry;
-        }
-        const uint64_t least =
-                leastOfWarp(ofWarps<Narrow::kWarps>(left.least, kNoEntry));
-        const uint64_t range = greatestOfWarp(ofWarps<Narrow::kWarps>(
-                                       left.most, uint64_t(0))) -
-                least;
-        const int shift =
-                max(0, __clz(Narrow::kBins) + 33 - __clzll(range | 1));
-        const uint64_t end = (uint64_t(left.bin + 1) << shift) - 1;
-        return least + (end < range ? end : range);
     }
 
     /// How alike neighbours are, as kLeastDispersion says: by the differences
