@@ -187,6 +187,40 @@ TEST_F(FlatKnnCertified, EveryK) {
     }
 }
 
+/// Most vectors are NaN, and some queries: lists have room for more than k, and
+/// fewer numbers than that.
+TEST_F(FlatKnnCertified, FewNumbers) {
+    for (Metric metric : {Metric::L2, Metric::InnerProduct, Metric::Cosine}) {
+        for (int64_t q : {70, 1200}) {
+            for (int k : {10, 30, 40, 300, 900}) {
+                for (int numbers : {0, 1, k - 1, k, k + 1}) {
+                    CertifiedCase c;
+                    c.metric = metric;
+                    c.n = 9000;
+                    c.q = q;
+                    c.d = 12;
+                    c.k = k;
+                    SCOPED_TRACE("numbers " + std::to_string(numbers));
+                    auto vectors = makeHard(Hard::Clusters, c.n, c.d, 1);
+                    auto queries = makeHard(Hard::Clusters, c.q, c.d, 2);
+                    for (int64_t i = 0; i < c.n; ++i) {
+                        if (i % 7 != 3 || i / 7 >= numbers) {
+                            vectors[i * c.d + i % c.d] = std::nanf("");
+                        }
+                    }
+                    for (int64_t i = 2; i < c.q; i += 5) {
+                        queries[i * c.d + i % c.d] = std::nanf("");
+                    }
+                    check(c, vectors, queries, search(c, vectors, queries));
+                    if (HasFailure()) {
+                        return;
+                    }
+                }
+            }
+        }
+    }
+}
+
 /// The scan of repeated queries in as little scratch as there may be, for more
 /// of them than have a place at once.
 TEST_F(FlatKnnCertified, LittleScratch) {
