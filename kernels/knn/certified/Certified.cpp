@@ -45,6 +45,25 @@ size_t wantedSlots(const FlatKnnProblem& p) {
             kEntries / wantedEntries(p), kLeastSlots, size_t(kMaxScanSlots));
 }
 
+/// Sets of equal vectors up to which they are worth it: a query meets a vector
+/// of each set, eight lanes a pair, and where tiles of products meet all
+/// vectors that takes longer a pair. By times of 1,024 rows (H200, us;
+/// docs/design/flat_hard_data.md).
+double worthySets(const FlatKnnProblem& p) {
+    constexpr double kLeastOfSet = 4; // vectors, on average
+    constexpr int kMostTiledK = 1024;
+    const double n = double(p.numVectors);
+    if (!isOfProducts(p.metric) || p.k > kMostTiledK) {
+        return n / kLeastOfSet;
+    }
+    // Where k = 1 rows mostly have a limit: one step of tiles.
+    const double tiles = p.k == 1 ? 55 + n * (0.0035 + 0.000088 * p.d)
+                                  : 170 + n * (0.0067 + 0.000088 * p.d);
+    const double table = 60 + n * 0.0019;
+    const double set = 0.26 + 0.0018 * p.d;
+    return std::clamp((tiles - table) / set, 0.0, n / kLeastOfSet);
+}
+
 bool isRowMajor(const FlatKnnProblem& p) {
     return p.queriesRowMajor || p.d == 1;
 }
@@ -155,13 +174,12 @@ void CertifiedScratch::takeGroups(
         idx_t tileQueries,
         WorkspaceSlices& slices) {
     constexpr idx_t kMostVectors = idx_t(1) << 25; // 64 MiB
-    constexpr idx_t kLeastOfGroup = 4;             // vectors, on average
     constexpr size_t kMostKeys = size_t(1) << 20;
-    if (p.numVectors > kMostVectors || p.numVectors < kLeastOfGroup) {
+    const double most = std::min<double>(worthySets(p), kMostGroups);
+    if (p.numVectors > kMostVectors || most < 1) {
         return;
     }
-    groups.most = uint32_t(
-            std::min<idx_t>(p.numVectors / kLeastOfGroup, kMostGroups));
+    groups.most = uint32_t(most);
     const size_t slots =
             std::min<size_t>(std::max<idx_t>(tileQueries, 1), kMaxScanSlots);
     groups.room = uint32_t(std::max<size_t>(
@@ -301,9 +319,10 @@ CertifiedParams Certifier::enter(idx_t firstQuery, idx_t count) {
     return paramsOf(firstQuery, count);
 }
 
-void Certifier::scanAgain(const CertifiedParams& params) {
-    launchesFor(p_.metric).scanAgain(
-            scanOf(params), p_.device.multiprocessors, stream_);
+void Certifier::scanAgain(const CertifiedParams& params, bool haveResults) {
+    ScanAgainParams scan = scanOf(params);
+    scan.haveResults = haveResults;
+    launchesFor(p_.metric).scanAgain(scan, p_.device.multiprocessors, stream_);
 }
 
 void Certifier::finish(idx_t firstQuery, idx_t count) {

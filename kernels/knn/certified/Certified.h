@@ -74,8 +74,10 @@ class Certifier {
     /// What the steps of finish() do, for others who score candidates: enqueues
     /// what makes the queries ready, and returns what kernels get of them.
     CertifiedParams enter(idx_t firstQuery, idx_t count);
-    /// Enqueues the scan for those whose flags are set.
-    void scanAgain(const CertifiedParams& params);
+    /// Enqueues the scan for those whose flags are set. haveResults: all of
+    /// these rows have results, by canonical distances and in order, which need
+    /// not be the best, or empty places; the k-th is a limit.
+    void scanAgain(const CertifiedParams& params, bool haveResults = false);
 
    private:
     CertifiedParams paramsOf(idx_t firstQuery, idx_t count) const;

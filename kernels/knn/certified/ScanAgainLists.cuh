@@ -35,9 +35,13 @@ ScanAgain<kMetric, Begin>::rankedLimit(uint32_t row) const {
     const CertifiedParams& search = params.search;
     const int last = int(params.keep) - 1;
     // Rows with the second flag are ranked where sortAlike() has been.
-    if (!params.areRanked || last >= search.numCandidates ||
-        (search.flags[2 * int64_t(row) + 1] != 0 && !params.mayBeAlike) ||
-        search.columns[int64_t(row) * search.numCandidates + last] < 0) {
+    const auto isRanked = [&] {
+        return params.areRanked && last < search.numCandidates &&
+                (search.flags[2 * int64_t(row) + 1] == 0 ||
+                 params.mayBeAlike) &&
+                search.columns[int64_t(row) * search.numCandidates + last] >= 0;
+    };
+    if (!params.haveResults && !isRanked()) {
         return kNoEntry;
     }
     const int64_t at = int64_t(row) * search.k + last;

@@ -69,12 +69,17 @@ __device__ __forceinline__ void ScanAgain<kMetric, Begin>::run() {
         uint32_t step = isKnown ? chunks : firstStep;
         if (!isKnown) {
             bool areLimited = false;
-            if (params.areRanked) {
+            if (params.areRanked || params.haveResults) {
                 readLimits(used);
                 areLimited = hasLimits(used);
             }
             numRough = areLimited ? 0 : roughChunks(used);
-            step = areLimited || numRough > 0 ? most : firstStep;
+            // Of a tile a block all take no longer than some.
+            const bool isOneTile =
+                    areLimited && chunks * tilesOf(used) <= gridDim.x;
+            step = isOneTile                     ? chunks
+                    : areLimited || numRough > 0 ? most
+                                                 : firstStep;
         }
         uint32_t widest = chunks; // of a step
         for (uint32_t done = 0; done < chunks;) {

@@ -40,6 +40,8 @@ struct ScanAgainParams : ScanParams {
     /// ranked, if it has no second flag or rows may have it: what its k-th is
     /// not behind.
     bool areRanked = false;
+    /// The same of all rows, of some vectors or empty places.
+    bool haveResults = false;
 };
 
 } // namespace faiss_bits

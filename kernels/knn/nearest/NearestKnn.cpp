@@ -124,7 +124,7 @@ void runNearest(
                  nearestTileOf(
                          p.numVectors, p.d, TensorScanKernel::Auto, p.device)},
                 stream);
-        certifier.scanAgain(params);
+        certifier.scanAgain(params, true);
     }
 }
 

@@ -1,0 +1,50 @@
+/// How many sets of equal vectors a second search looks for: without a device.
+
+#include <gtest/gtest.h>
+
+#include "kernels/common/Workspace.h"
+#include "kernels/knn/certified/Certified.h"
+
+namespace faiss_bits::test {
+namespace {
+
+uint32_t mostSets(Metric metric, idx_t n, int d, int k) {
+    FlatKnnProblem p;
+    p.metric = metric;
+    p.numVectors = n;
+    p.numQueries = 2000;
+    p.d = d;
+    p.k = k;
+    WorkspaceSlices slices;
+    CertifiedScratch scratch;
+    scratch.takeGroups(p, p.numQueries, slices);
+    return scratch.groups.most;
+}
+
+/// Where tiles of products take longer, by the model.
+TEST(EqualSetsPlan, ByProductsWhereTheyAreWorthIt) {
+    for (Metric metric : {Metric::L2, Metric::InnerProduct, Metric::Cosine}) {
+        EXPECT_EQ(mostSets(metric, 16384, 6, 1), 110u);
+        EXPECT_EQ(mostSets(metric, 16384, 64, 1), 302u);
+        EXPECT_EQ(mostSets(metric, 16384, 6, 2), 728u);
+        EXPECT_EQ(mostSets(metric, 65536, 256, 10), 2637u);
+        EXPECT_EQ(mostSets(metric, 2300, 6, 1), 0u) << "never";
+        EXPECT_EQ(mostSets(metric, 400, 6, 2), 100u) << "of four vectors";
+        EXPECT_EQ(mostSets(metric, 12000, 64, 1024), 626u);
+        EXPECT_EQ(mostSets(metric, 12000, 64, 1025), 3000u) << "many lists";
+    }
+}
+
+TEST(EqualSetsPlan, ByOthersOfFourVectors) {
+    EXPECT_EQ(mostSets(Metric::L1, 12000, 6, 1), 3000u);
+    EXPECT_EQ(mostSets(Metric::L1, 4, 6, 1), 1u);
+    EXPECT_EQ(mostSets(Metric::L1, 3, 6, 1), 0u);
+}
+
+TEST(EqualSetsPlan, Bounds) {
+    EXPECT_EQ(mostSets(Metric::L2, 1 << 25, 8, 1), kMostGroups);
+    EXPECT_EQ(mostSets(Metric::L2, (1 << 25) + 1, 8, 1), 0u) << "too many";
+}
+
+} // namespace
+} // namespace faiss_bits::test
