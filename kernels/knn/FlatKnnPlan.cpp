@@ -155,7 +155,7 @@ FlatKnnScratch::FlatKnnScratch(
                 std::max(leastListEntries(problem), (values + 1) / 2);
         certified.lists = slices.take<uint64_t>(certified.listEntries);
         distances = reinterpret_cast<float*>(certified.lists);
-        certified.takeGroups(problem, plan.tileQueries, slices);
+        certified.takeAgain(problem, plan.tileQueries, slices);
     } else {
         distances = slices.take<float>(values);
     }

@@ -34,6 +34,9 @@ struct CertifiedCase {
         Strips,   ///< never; with limits from strips
         AtOnce,   ///< the same by one kernel
         FewDims,  ///< never; strips by float32
+        // Never; a second search by those, after strips of products or lists.
+        NearestFirst,
+        FusedFirst,
     } direct = Direct::Never;
     size_t maxScratch = kRoomyScratch;
     IdType idType = IdType::Int64;
@@ -116,6 +119,16 @@ class FlatKnnCertified : public FlatKnnTest {
         if (c.direct == Direct::FewDims) {
             plan.fewDims = planFewDims(p, c.maxScratch);
             plan.bytes = plan.fewDims ? plan.fewDims->bytes : 0;
+            return plan;
+        }
+        if (c.direct == Direct::NearestFirst) {
+            plan.nearest = planNearest(p, c.maxScratch);
+            plan.bytes = plan.nearest ? plan.nearest->bytes : 0;
+            return plan;
+        }
+        if (c.direct == Direct::FusedFirst) {
+            plan.fused = planFused(p, c.maxScratch);
+            plan.bytes = plan.fused ? plan.fused->bytes : 0;
             return plan;
         }
         plan.direct = planDirect(p, c.maxScratch);

@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "kernels/knn/FlatKnnPlan.h"
-#include "kernels/knn/nearest/FewDimsKernels.h"
+#include "kernels/knn/nearest/FewDimsKnn.h"
 
 namespace faiss_bits::test {
 namespace {
@@ -67,13 +67,26 @@ TEST(FewDimsPlan, Takes) {
 
 /// Both sides of the edges of the choice.
 TEST(FewDimsPlan, Choice) {
-    EXPECT_FALSE(goesByStrips(problemOf(65536, 4095, 4)));
-    EXPECT_TRUE(goesByStrips(problemOf(65537, 4095, 4)));
     EXPECT_FALSE(goesByStrips(problemOf(1 << 20, 16, 4)));
+    EXPECT_TRUE(goesByStrips(problemOf(65536, 17, 4)));
+    // Few pairs are for the matrix of all.
+    EXPECT_FALSE(goesByStrips(problemOf(1024, 4096, 4)));
+    EXPECT_TRUE(goesByStrips(problemOf(1024, 32768, 4)));
+    EXPECT_FALSE(goesByStrips(problemOf(4096, 1000, 2)));
+    EXPECT_TRUE(goesByStrips(problemOf(4096, 4096, 2)));
+    EXPECT_FALSE(goesByStrips(problemOf(100, 32768, 2)));
     // Many pairs of many components are for tensor cores.
-    EXPECT_TRUE(goesByStrips(problemOf(131072, 1024, 8)));
-    EXPECT_FALSE(goesByStrips(problemOf(1 << 20, 10240, 8)));
-    EXPECT_TRUE(goesByStrips(problemOf(1 << 20, 1024, 4)));
+    EXPECT_TRUE(goesByStrips(problemOf(65536, 512, 8)));
+    EXPECT_FALSE(goesByStrips(problemOf(65536, 4096, 8)));
+    EXPECT_TRUE(goesByStrips(problemOf(131072, 512, 8)));
+    EXPECT_FALSE(goesByStrips(problemOf(131072, 4096, 8)));
+    for (int64_t n : {4096, 65536, 65537, 131072}) {
+        EXPECT_TRUE(goesByStrips(problemOf(n, 32768, 4))) << n;
+        EXPECT_FALSE(goesByStrips(problemOf(n, 32768, 5))) << n;
+        EXPECT_FALSE(goesByStrips(problemOf(n, 32768, 8))) << n;
+    }
+    EXPECT_TRUE(goesByStrips(problemOf(1 << 20, 1024, 3)));
+    EXPECT_FALSE(goesByStrips(problemOf(1 << 20, 1024, 4)));
     // A page of a batch goes as the batch.
     FlatKnnProblem page = problemOf(131072, 16, 4);
     EXPECT_FALSE(fewDimsPays(page));
@@ -118,6 +131,52 @@ TEST(FewDimsPlan, Scratch) {
     EXPECT_LT(half->bytes, roomy->bytes);
     EXPECT_EQ(planFewDims(p, half->bytes)->tileQueries, 16384);
     EXPECT_FALSE(planFewDims(p, 1 << 19));
+}
+
+/// Which certified searches have it as their second search.
+TEST(FewDimsPlan, Again) {
+    FlatKnnProblem p = problemOf(16384, 32768, 8);
+    EXPECT_TRUE(searchesFewDimsAgain(p));
+    p.numQueries = 16;
+    EXPECT_FALSE(searchesFewDimsAgain(p));
+    p.numQueries = 17;
+    EXPECT_TRUE(searchesFewDimsAgain(p));
+    p.d = 9;
+    EXPECT_FALSE(searchesFewDimsAgain(p));
+    p.d = 8;
+    p.k = 2;
+    EXPECT_FALSE(searchesFewDimsAgain(p));
+    p.k = 1;
+    p.metric = Metric::Cosine;
+    EXPECT_FALSE(searchesFewDimsAgain(p));
+    p.metric = Metric::L2;
+    p.device.singleToDouble = 64;
+    EXPECT_FALSE(searchesFewDimsAgain(p));
+    p.device.singleToDouble = 2;
+    const float limit = 0;
+    p.limits = &limit;
+    EXPECT_FALSE(searchesFewDimsAgain(p));
+}
+
+/// Strips so long that all queries of a tile may be searched again at once.
+TEST(FewDimsPlan, AgainScratch) {
+    const auto stripsOf = [](int64_t n, int64_t q) {
+        WorkspaceSlices slices;
+        const FewDimsParams params =
+                takeFewDimsAgain(problemOf(n, q, 8), q, slices);
+        EXPECT_LE(slices.used(), (size_t(64) << 20) + 16 * q + 4096);
+        EXPECT_GE(
+                (int64_t(kFewDimsUnit) << params.logUnits) * params.strips, n);
+        return params.strips;
+    };
+    EXPECT_EQ(stripsOf(1, 1), 1u);
+    EXPECT_EQ(stripsOf(257, 1000), 2u);
+    EXPECT_EQ(stripsOf(65536, 65536), 256u);
+    EXPECT_EQ(stripsOf(65536, 65537), 128u);
+    EXPECT_EQ(stripsOf(65536, 131072), 128u);
+    EXPECT_EQ(stripsOf(1 << 20, 4096), 4096u);
+    EXPECT_EQ(stripsOf((1 << 20) + 1, 4096), 2049u);
+    EXPECT_EQ(stripsOf(65536, (1 << 24) + 1), 1u);
 }
 
 } // namespace

@@ -7,6 +7,7 @@
 #include "kernels/knn/Norms.h"
 #include "kernels/knn/certified/CertifiedLaunch.h"
 #include "kernels/knn/certified/QueryKernels.h"
+#include "kernels/knn/nearest/FewDimsKnn.h"
 #include "kernels/select/Select.h"
 
 namespace faiss_bits {
@@ -134,7 +135,9 @@ size_t leastListEntries(const FlatKnnProblem& p) {
 }
 
 size_t wantedListEntries(const FlatKnnProblem& p, idx_t rows) {
-    return std::min(size_t(rows), wantedSlots(p)) * wantedEntries(p);
+    return searchesFewDimsAgain(p)
+            ? 0
+            : std::min(size_t(rows), wantedSlots(p)) * wantedEntries(p);
 }
 
 void CertifiedScratch::take(
@@ -169,10 +172,14 @@ void CertifiedScratch::take(
     limits = slices.take<uint64_t>(kMaxScanSlots);
 }
 
-void CertifiedScratch::takeGroups(
+void CertifiedScratch::takeAgain(
         const FlatKnnProblem& p,
         idx_t tileQueries,
         WorkspaceSlices& slices) {
+    if (searchesFewDimsAgain(p)) {
+        fewDims = takeFewDimsAgain(p, tileQueries, slices);
+        return;
+    }
     constexpr idx_t kMostVectors = idx_t(1) << 25; // 64 MiB
     constexpr size_t kMostKeys = size_t(1) << 20;
     const double most = std::min<double>(worthySets(p), kMostGroups);
@@ -322,17 +329,27 @@ CertifiedParams Certifier::enter(idx_t firstQuery, idx_t count) {
 void Certifier::scanAgain(const CertifiedParams& params, bool haveResults) {
     ScanAgainParams scan = scanOf(params);
     scan.haveResults = haveResults;
-    launchesFor(p_.metric).scanAgain(scan, p_.device.multiprocessors, stream_);
+    scanAgain(scan);
+}
+
+void Certifier::scanAgain(const ScanAgainParams& scan) {
+    const int multiprocessors = p_.device.multiprocessors;
+    if (scratch_.fewDims.strips > 0) {
+        FewDimsParams again = scratch_.fewDims;
+        again.search = scan.search;
+        launchFewDimsAgain(p_.metric, again, multiprocessors, stream_);
+    } else {
+        launchesFor(p_.metric).scanAgain(scan, multiprocessors, stream_);
+    }
 }
 
 void Certifier::finish(idx_t firstQuery, idx_t count) {
     const CertifiedParams params = enter(firstQuery, count);
-    const Launches launches = launchesFor(p_.metric);
-    launches.rescore(params, stream_);
+    launchesFor(p_.metric).rescore(params, stream_);
     ScanAgainParams scan = scanOf(params);
     scan.mayBeAlike = params.entries != nullptr;
     scan.areRanked = true;
-    launches.scanAgain(scan, p_.device.multiprocessors, stream_);
+    scanAgain(scan);
 }
 
 } // namespace faiss_bits

@@ -2,6 +2,7 @@
 
 #include "kernels/knn/FlatKnn.h"
 #include "kernels/knn/certified/VectorGroups.h"
+#include "kernels/knn/nearest/FewDimsKernels.h"
 
 /// The certified search around a generator of candidates: k and some more by
 /// approximate distances, then canonical ones (kernels/canonical/Distance.h),
@@ -25,7 +26,10 @@ struct CertifiedScratch {
     /// The lists of the scan lie where the distances of the generator lay.
     uint64_t* lists = nullptr;
     size_t listEntries = 0;
-    VectorGroups groups; // where there is to be a scan
+    // Where there is to be a second search: what it takes beside the lists, or
+    // of few dimensions (searchesFewDimsAgain) in place of them.
+    VectorGroups groups;
+    FewDimsParams fewDims; // strips = 0: not so
 
     /// Takes its slices; the lists are set by the caller. No candidates: those
     /// of a scan with the exact queries, whose memory is the caller's too.
@@ -35,9 +39,10 @@ struct CertifiedScratch {
             idx_t tileQueries,
             WorkspaceSlices& slices);
 
-    /// Takes what the scan needs to meet equal vectors once: two bytes a
-    /// vector, and up to 4 MiB.
-    void takeGroups(
+    /// Takes what the second search needs beside the lists: to meet equal
+    /// vectors once, two bytes a vector and up to 4 MiB; of few dimensions up
+    /// to 64 MiB and 16 bytes a query.
+    void takeAgain(
             const FlatKnnProblem& problem,
             idx_t tileQueries,
             WorkspaceSlices& slices);
@@ -48,7 +53,7 @@ struct CertifiedScratch {
 int candidatesFor(const FlatKnnProblem& problem);
 
 /// Least entries of the lists of a scan, and as many as make it fast for up to
-/// so many rows.
+/// so many rows: none where there are no lists.
 size_t leastListEntries(const FlatKnnProblem& problem);
 size_t wantedListEntries(const FlatKnnProblem& problem, idx_t rows);
 
@@ -74,14 +79,15 @@ class Certifier {
     /// What the steps of finish() do, for others who score candidates: enqueues
     /// what makes the queries ready, and returns what kernels get of them.
     CertifiedParams enter(idx_t firstQuery, idx_t count);
-    /// Enqueues the scan for those whose flags are set. haveResults: all of
-    /// these rows have results, by canonical distances and in order, which need
-    /// not be the best, or empty places; the k-th is a limit.
+    /// Enqueues the second search, for those whose flags are set. haveResults:
+    /// all of these rows have results, by canonical distances and in order,
+    /// which need not be the best, or empty places; the k-th is a limit.
     void scanAgain(const CertifiedParams& params, bool haveResults = false);
 
    private:
     CertifiedParams paramsOf(idx_t firstQuery, idx_t count) const;
     ScanAgainParams scanOf(const CertifiedParams& params) const;
+    void scanAgain(const ScanAgainParams& scan);
 
     const FlatKnnProblem& p_;
     const int candidates_;

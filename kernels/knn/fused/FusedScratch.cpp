@@ -78,7 +78,7 @@ FusedScratch::FusedScratch(
             queries * places.entries, wantedListEntries(p, plan.tileQueries));
     certified.lists = slices.take<uint64_t>(certified.listEntries);
     certified.entries = certified.lists;
-    certified.takeGroups(p, plan.tileQueries, slices);
+    certified.takeAgain(p, plan.tileQueries, slices);
     scan = plan.method->prepare(
             p, plan.tileQueries, plan.sampling != nullptr, slices);
 }

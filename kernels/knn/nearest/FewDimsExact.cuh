@@ -8,10 +8,7 @@
 
 namespace faiss_bits {
 
-/// Queries that a block asks for.
-constexpr uint32_t kFewDimsTile = 1024;
-
-/// A block has a strip and a tile of queries, of which it lists those that want
+/// A block has a strip and a tile of slots, of which it lists those that want
 /// the strip. A thread has one of these, and all vectors of a unit where such
 /// queries are many, else a part of them.
 template <Metric kMetric, int kDims>
@@ -19,21 +16,35 @@ class FewDimsExact {
    public:
     struct Shared {
         alignas(16) double vectors[kFewDimsUnit * kDims];
-        uint16_t rows[kFewDimsTile]; // of the tile
+        uint16_t slots[kMostFewDimsTile]; // of the tile
         uint32_t count;
     };
 
     __device__ FewDimsExact(const FewDimsParams& params, Shared& shared)
-            : params_(params), search_(params.search), shared_(shared) {}
+            : params_(params),
+              search_(params.search),
+              slots_(slotsOf(params)),
+              shared_(shared) {}
 
     __device__ __forceinline__ void run() {
-        list();
+        tile_ = fewDimsTile(slots_, params_.strips);
+        const uint32_t tiles = (slots_ + tile_ - 1) / tile_;
+        for (uint32_t i = blockIdx.x; i < tiles * params_.strips;
+             i += gridDim.x) {
+            firstSlot_ = i % tiles * tile_;
+            runStrip(i / tiles);
+        }
+    }
+
+   private:
+    __device__ __forceinline__ void runStrip(uint32_t strip) {
+        list(strip);
         const uint32_t count = shared_.count;
         if (count == 0) {
             return;
         }
         const int64_t units = int64_t(1) << params_.logUnits;
-        const int64_t begin = blockIdx.y * units * kFewDimsUnit;
+        const int64_t begin = strip * units * kFewDimsUnit;
         const int64_t end = min(begin + units * kFewDimsUnit, search_.n);
         for (int64_t unit = begin; unit < end; unit += kFewDimsUnit) {
             __syncthreads();
@@ -48,23 +59,19 @@ class FewDimsExact {
         }
     }
 
-   private:
-    __device__ __forceinline__ uint32_t firstRow() const {
-        return blockIdx.x * kFewDimsTile;
-    }
-
     /// In any order.
-    __device__ __forceinline__ void list() {
+    __device__ __forceinline__ void list(uint32_t strip) {
+        __syncthreads(); // the strip before is done with
         if (threadIdx.x == 0) {
             shared_.count = 0;
         }
         __syncthreads();
-        const float* least = params_.least + int64_t(blockIdx.y) * search_.rows;
-        for (uint32_t i = threadIdx.x; i < kFewDimsTile; i += kFewDimsThreads) {
-            const uint32_t row = firstRow() + i;
+        const float* least = params_.least + int64_t(strip) * search_.rows;
+        for (uint32_t i = threadIdx.x; i < tile_; i += kFewDimsThreads) {
+            const uint32_t slot = firstSlot_ + i;
             // Not known, a limit is NaN.
-            const bool wants = row < search_.rows &&
-                    !(least[row] > keyValue(params_.limits[row]));
+            const bool wants = slot < slots_ &&
+                    !(least[slot] > keyValue(params_.limits[slot]));
             const uint32_t mask = __ballot_sync(kFullWarp, wants);
             const int lane = threadIdx.x % kWarpSize;
             uint32_t place = 0;
@@ -74,7 +81,7 @@ class FewDimsExact {
             place = __shfl_sync(kFullWarp, place, 0) +
                     __popc(mask & ((1u << lane) - 1));
             if (wants) {
-                shared_.rows[place] = uint16_t(i);
+                shared_.slots[place] = uint16_t(i);
             }
         }
         __syncthreads();
@@ -104,10 +111,10 @@ class FewDimsExact {
         for (uint32_t i = threadIdx.x; i < count << logParts;
              i += kFewDimsThreads) {
             const uint32_t part = i / count;
-            const uint32_t row = firstRow() + shared_.rows[i - part * count];
+            const uint32_t slot = firstSlot_ + shared_.slots[i - part * count];
             const uint32_t from = part * ofPart;
             if (from < vectors) {
-                meet(unit, from, min(from + ofPart, vectors), row);
+                meet(unit, from, min(from + ofPart, vectors), slot);
             }
         }
     }
@@ -131,9 +138,9 @@ class FewDimsExact {
             int64_t unit,
             uint32_t from,
             uint32_t to,
-            uint32_t row) {
+            uint32_t slot) {
         float given[kDims];
-        loadQuery<kMetric>(search_, row, given);
+        loadQuery<kMetric>(search_, rowOfSlot(params_, slot), given);
         double query[kDims];
 #pragma unroll
         for (int c = 0; c < kDims; ++c) {
@@ -142,15 +149,24 @@ class FewDimsExact {
         constexpr uint32_t kNone = ~0u;
         uint32_t nearest = kNone;
         double least = INFINITY;
-        for (uint32_t v = from; v < to; ++v) {
-            const double key = keyOf(v, query);
-            if (key < least) {
-                // Of those that round to the same the first.
-                if (nearest == kNone ||
-                    canonical::toFloat32(key) < canonical::toFloat32(least)) {
-                    nearest = v;
+        constexpr uint32_t kAtOnce = 4; // sums that do not wait for each other
+        for (uint32_t first = from; first < to; first += kAtOnce) {
+            double keys[kAtOnce];
+#pragma unroll
+            for (uint32_t i = 0; i < kAtOnce; ++i) {
+                keys[i] = keyOf(min(first + i, to - 1), query);
+            }
+#pragma unroll
+            for (uint32_t i = 0; i < kAtOnce; ++i) {
+                if (keys[i] < least) { // beyond the end not: the last again
+                    // Of those that round to the same the first.
+                    if (nearest == kNone ||
+                        canonical::toFloat32(keys[i]) <
+                                canonical::toFloat32(least)) {
+                        nearest = first + i;
+                    }
+                    least = keys[i];
                 }
-                least = key;
             }
         }
         for (uint32_t v = from; v < to && nearest == kNone; ++v) {
@@ -163,13 +179,16 @@ class FewDimsExact {
             const uint64_t entry =
                     distanceEntry<Metric::L2>(least, uint32_t(unit) + nearest);
             atomicMin(
-                    reinterpret_cast<unsigned long long*>(params_.best + row),
+                    reinterpret_cast<unsigned long long*>(params_.best + slot),
                     (unsigned long long)entry);
         }
     }
 
     const FewDimsParams& params_;
     const CertifiedParams& search_;
+    const uint32_t slots_;
+    uint32_t tile_ = 0;
+    uint32_t firstSlot_ = 0;
     Shared& shared_;
 };
 

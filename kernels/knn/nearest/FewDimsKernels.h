@@ -2,6 +2,7 @@
 
 #include <cuda_runtime_api.h>
 
+#include "kernels/canonical/RoundedOps.h"
 #include "kernels/knn/certified/CertifiedParams.h"
 
 namespace faiss_bits {
@@ -11,6 +12,11 @@ constexpr uint32_t kFewDimsUnit = 256;
 constexpr int kFewDimsThreads = 128;
 /// Queries of a thread of the scan, at most.
 constexpr int kMostFewDimsQueries = 8;
+/// Of a second search.
+constexpr int kFewDimsAgainQueries = 4;
+/// Queries that a block of the exact stage asks for.
+constexpr uint32_t kMostFewDimsTile = 1024;
+constexpr uint32_t kLeastFewDimsTile = 128;
 
 /// Blocks of the scan that a multiprocessor has at a time, at least: of so many
 /// components, padded, and queries of a thread.
@@ -18,17 +24,33 @@ constexpr int fewDimsBlocks(int dims, int queriesOfThread) {
     return dims == 8 && queriesOfThread == kMostFewDimsQueries ? 3 : 4;
 }
 
+/// So many queries that there are blocks enough: all of a tile may want one
+/// strip, as the longest vectors are nearest by inner products.
+BITS_HOST_DEVICE uint32_t fewDimsTile(uint32_t slots, uint32_t strips) {
+    constexpr uint32_t kEnoughBlocks = 8192;
+    uint32_t tile = kMostFewDimsTile;
+    while (tile > kLeastFewDimsTile &&
+           (slots + tile - 1) / tile * strips < kEnoughBlocks) {
+        tile /= 2;
+    }
+    return tile;
+}
+
+/// A slot is a row, or in a second search one of the flagged rows.
 struct FewDimsParams {
     CertifiedParams search; // k = 1, row-major or column-major vectors
     /// A strip is 2^logUnits units of vectors side by side.
     uint32_t strips = 0;
     uint32_t logUnits = 0;
     uint32_t stripsOfBlock = 1;
-    /// [strips, rows]: no vector of the strip is nearer to the query.
+    /// [strips, rows]: no vector of the strip is nearer to the slot's query.
     float* least = nullptr;
-    /// [rows], ordered (Entry.cuh): a vector is as near as that.
+    /// [slots], ordered (Entry.cuh): a vector is as near as that.
     uint32_t* limits = nullptr;
-    uint64_t* best = nullptr; // [rows], entries
+    uint64_t* best = nullptr; // [slots], entries
+    // Of a second search alone:
+    uint32_t* flagged = nullptr;    // [rows], of which the slots are
+    uint32_t* numFlagged = nullptr; // [1]
 };
 
 /// Enqueues all of a search: the scan in float32, canonical distances of strips
@@ -38,6 +60,14 @@ void launchFewDims(
         Metric metric,
         const FewDimsParams& params,
         int queriesOfThread,
+        cudaStream_t stream);
+
+/// The same for the rows of which a flag is set. Four kernels that end at once
+/// where there are none.
+void launchFewDimsAgain(
+        Metric metric,
+        const FewDimsParams& params,
+        int multiprocessors,
         cudaStream_t stream);
 
 } // namespace faiss_bits

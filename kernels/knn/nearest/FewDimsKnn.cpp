@@ -4,11 +4,13 @@
 #include <limits>
 
 #include "kernels/common/Error.h"
+#include "kernels/knn/all_pairs/AllPairsKnn.h"
 #include "kernels/knn/certified/Certified.h"
 #include "kernels/knn/fused/FusedKnn.h"
 #include "kernels/knn/fused/FusedParams.h"
 #include "kernels/knn/nearest/FewDimsBound.h"
 #include "kernels/knn/nearest/FewDimsKernels.h"
+#include "kernels/knn/nearest/NearestKnn.h"
 
 namespace faiss_bits {
 
@@ -18,8 +20,6 @@ constexpr idx_t kMostFewDimsStrips = 4096;
 /// Values of strips of one scan.
 constexpr idx_t kMostValues = idx_t(1) << 24;
 constexpr idx_t kLeastTileQueries = 512;
-/// With fewer the nearest way (NearestKnn.h) has its turn.
-constexpr idx_t kLeastVectors = 65537;
 
 idx_t divUp(idx_t a, idx_t b) {
     return (a + b - 1) / b;
@@ -63,6 +63,17 @@ bool takes(const FlatKnnProblem& p) {
             p.device.singleToDouble <= 2;
 }
 
+/// The shortest strips, of which up to `most` are.
+void setStrips(FewDimsParams& params, idx_t numVectors, idx_t most) {
+    const auto strips = [&] {
+        return divUp(numVectors, idx_t(kFewDimsUnit) << params.logUnits);
+    };
+    while (strips() > most) {
+        ++params.logUnits;
+    }
+    params.strips = uint32_t(strips());
+}
+
 struct FewDimsScratch {
     CertifiedScratch certified; // the widened queries
     FewDimsParams params;
@@ -94,36 +105,43 @@ uint32_t stripsOfBlock(
             std::clamp<idx_t>(divUp(plan.strips * tiles, resident), 1, kMost));
 }
 
+/// What the best other certified search takes, where the data are such that it
+/// searches nothing again.
+double othersMicroseconds(const FlatKnnProblem& p) {
+    const double part = p.device.multiprocessors / 132.0;
+    const double q = double(p.numQueries);
+    const double pairs = q * double(p.numVectors);
+    const double ofMetric = (p.metric == Metric::L2 ? 1.15 : 1) / part;
+    constexpr int kLeastTensorDims = 4;
+    const double time = takesNearest(p)
+            ? 30 + ofMetric * (0.8e-3 * q + 0.215e-6 * pairs)
+            : p.d < kLeastTensorDims // component by component
+            ? 45 + 0.4e-6 * pairs / part
+            : 40 + ofMetric * (14.7e-3 * q + 0.125e-6 * pairs);
+    return allPairsPays(p) ? std::min(time, 4 + allPairsMicroseconds(p)) : time;
+}
+
 } // namespace
 
-// By arithmetic: no run of it was measured yet
+// Fitted to ordinary data of 1,024 to 1,048,576 vectors on an H200
 // (docs/design/flat_few_dimensions.md).
 
 double fewDimsMicroseconds(const FlatKnnProblem& p) {
     const double part = p.device.multiprocessors / 132.0;
-    const double n = double(p.numVectors);
+    const double n = double(std::max<idx_t>(p.numVectors, kFewDimsUnit));
     const double work =
             n * workOf(p.numQueries, p.d, queriesOfThread(p.numQueries, p.d));
     // Four fifths of 128 lanes at 1.75 GHz. A strip of each query is met twice.
     constexpr double kRate = 2.4e7;
     constexpr double kPairs = 0.6e6; // canonical, in one
-    return 14 +
+    return 22 +
             (work / kRate + double(p.numQueries) * kFewDimsUnit / kPairs) /
             part;
 }
 
 bool fewDimsPays(const FlatKnnProblem& p) {
-    if (!takes(p) || batchOf(p) <= kFewQueries ||
-        p.numVectors < kLeastVectors || p.limits) {
-        return false;
-    }
-    const double part = p.device.multiprocessors / 132.0;
-    const double pairs = double(p.numVectors) * double(p.numQueries);
-    // Component by component, or two scans on tensor cores.
-    constexpr int kLeastTensorDims = 4;
-    const double other = p.d < kLeastTensorDims ? 50 + pairs * 0.4e-6 / part
-                                                : 100 + pairs * 0.2e-6 / part;
-    return fewDimsMicroseconds(p) < other;
+    return takes(p) && batchOf(p) > kFewQueries && !p.limits &&
+            fewDimsMicroseconds(p) < othersMicroseconds(p);
 }
 
 std::optional<FewDimsPlan> planFewDims(
@@ -133,11 +151,10 @@ std::optional<FewDimsPlan> planFewDims(
         return {};
     }
     FewDimsPlan plan;
-    while (divUp(p.numVectors, idx_t(kFewDimsUnit) << plan.logUnits) >
-           kMostFewDimsStrips) {
-        ++plan.logUnits;
-    }
-    plan.strips = divUp(p.numVectors, idx_t(kFewDimsUnit) << plan.logUnits);
+    FewDimsParams params;
+    setStrips(params, p.numVectors, kMostFewDimsStrips);
+    plan.strips = params.strips;
+    plan.logUnits = params.logUnits;
     for (idx_t tile = std::min(p.numQueries, kMostValues / plan.strips);;
          tile = divUp(tile, 2)) {
         plan.tileQueries = divUp(p.numQueries, divUp(p.numQueries, tile));
@@ -163,6 +180,28 @@ std::string FewDimsPlan::toString() const {
             (long long)tileQueries,
             queriesOfThread,
             bytes);
+}
+
+bool searchesFewDimsAgain(const FlatKnnProblem& p) {
+    return takes(p) && batchOf(p) > kFewQueries && !p.limits;
+}
+
+FewDimsParams takeFewDimsAgain(
+        const FlatKnnProblem& p,
+        idx_t tileQueries,
+        WorkspaceSlices& slices) {
+    FewDimsParams params;
+    setStrips(
+            params,
+            p.numVectors,
+            std::clamp<idx_t>(
+                    kMostValues / tileQueries, 1, kMostFewDimsStrips));
+    params.least = slices.take<float>(size_t(params.strips) * tileQueries);
+    params.limits = slices.take<uint32_t>(tileQueries);
+    params.best = slices.take<uint64_t>(tileQueries);
+    params.flagged = slices.take<uint32_t>(tileQueries);
+    params.numFlagged = slices.take<uint32_t>(1);
+    return params;
 }
 
 void runFewDims(

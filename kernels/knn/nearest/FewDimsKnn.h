@@ -4,6 +4,7 @@
 #include <string>
 
 #include "kernels/knn/FlatKnn.h"
+#include "kernels/knn/nearest/FewDimsKernels.h"
 
 /// Certified searches for the one nearest of many vectors of few dimensions.
 /// One scan in float32 keeps the least value of every strip of vectors, as a
@@ -43,5 +44,16 @@ void runFewDims(
         const FlatKnnProblem& problem,
         Workspace workspace,
         cudaStream_t stream);
+
+/// Whether this is the second search of other certified searches: for the rows
+/// that these do not prove.
+bool searchesFewDimsAgain(const FlatKnnProblem& problem);
+
+/// The scratch of launchFewDimsAgain() for up to so many queries: the strips
+/// are so long that their values take 64 MiB at most.
+FewDimsParams takeFewDimsAgain(
+        const FlatKnnProblem& problem,
+        idx_t tileQueries,
+        WorkspaceSlices& slices);
 
 } // namespace faiss_bits

@@ -8,28 +8,52 @@
 
 namespace faiss_bits {
 
+template <int kDims>
+struct FewDimsScanShared {
+    /// Floats of a vector.
+    static constexpr int kStride = kDims > 4 ? 8 : kDims;
+
+    alignas(16) float vectors[kFewDimsUnit * kStride];
+    alignas(16) float norms[kFewDimsUnit];
+    float center[kDims];
+    uint32_t greatest; // bits of the greatest norm
+};
+
 /// A block has kQueries queries of each thread, and strips one after another; a
 /// thread keeps its queries and their least values in registers, and all meet
 /// the same vector. A pair takes kDims multiply-adds and a minimum.
 template <Metric kMetric, int kDims, int kQueries>
 class FewDimsScan {
    public:
-    /// Floats of a vector.
-    static constexpr int kStride = kDims > 4 ? 8 : kDims;
+    using Shared = FewDimsScanShared<kDims>;
+    static constexpr int kStride = Shared::kStride;
+    static constexpr uint32_t kSlots = kQueries * kFewDimsThreads;
 
-    struct Shared {
-        alignas(16) float vectors[kFewDimsUnit * kStride];
-        alignas(16) float norms[kFewDimsUnit];
-        float center[kDims];
-        uint32_t greatest; // bits of the greatest norm
-    };
+    __device__ FewDimsScan(
+            const FewDimsParams& params,
+            uint32_t slots,
+            Shared& shared)
+            : params_(params),
+              search_(params.search),
+              slots_(slots),
+              shared_(shared) {}
 
-    __device__ FewDimsScan(const FewDimsParams& params, Shared& shared)
-            : params_(params), search_(params.search), shared_(shared) {}
+    /// All slots and strips, so many strips at a time.
+    __device__ __forceinline__ void run(uint32_t stripsAtOnce) {
+        const uint32_t tiles = (slots_ + kSlots - 1) / kSlots;
+        const uint32_t groups =
+                (params_.strips + stripsAtOnce - 1) / stripsAtOnce;
+        for (uint32_t i = blockIdx.x; i < tiles * groups; i += gridDim.x) {
+            firstSlot_ = i % tiles * kSlots;
+            const uint32_t first = i / tiles * stripsAtOnce;
+            runStrips(first, min(first + stripsAtOnce, params_.strips));
+        }
+    }
 
-    __device__ __forceinline__ void run() {
-        const uint32_t first = blockIdx.y * params_.stripsOfBlock;
-        const uint32_t end = min(first + params_.stripsOfBlock, params_.strips);
+   private:
+    static constexpr bool kIsL2 = kMetric == Metric::L2;
+
+    __device__ __forceinline__ void runStrips(uint32_t first, uint32_t end) {
         float limits[kQueries];
 #pragma unroll
         for (int j = 0; j < kQueries; ++j) {
@@ -40,17 +64,14 @@ class FewDimsScan {
         }
 #pragma unroll
         for (int j = 0; j < kQueries; ++j) {
-            if (rowOf(j) < search_.rows && limits[j] < INFINITY) {
-                atomicMin(params_.limits + rowOf(j), orderedKey(limits[j]));
+            if (slotOf(j) < slots_ && limits[j] < INFINITY) {
+                atomicMin(params_.limits + slotOf(j), orderedKey(limits[j]));
             }
         }
     }
 
-   private:
-    static constexpr bool kIsL2 = kMetric == Metric::L2;
-
-    __device__ __forceinline__ uint32_t rowOf(int j) const {
-        return (blockIdx.x * kQueries + j) * kFewDimsThreads + threadIdx.x;
+    __device__ __forceinline__ uint32_t slotOf(int j) const {
+        return firstSlot_ + j * kFewDimsThreads + threadIdx.x;
     }
 
     __device__ __forceinline__ void runStrip(
@@ -78,7 +99,9 @@ class FewDimsScan {
 #pragma unroll
         for (int j = 0; j < kQueries; ++j) {
             loadQuery<kMetric>(
-                    search_, min(rowOf(j), search_.rows - 1), factors[j]);
+                    search_,
+                    rowOfSlot(params_, min(slotOf(j), slots_ - 1)),
+                    factors[j]);
             own[j] = 0;
 #pragma unroll
             for (int c = 0; c < kDims; ++c) {
@@ -92,7 +115,9 @@ class FewDimsScan {
         for (int64_t unit = begin; unit < end; unit += kFewDimsUnit) {
             stage(unit, end);
             __syncthreads();
-            meetUnit(factors, least);
+            if (slotOf(0) / kWarpSize * kWarpSize < slots_) { // has any
+                meetUnit(factors, least);
+            }
             __syncthreads();
         }
         const float greatest = __uint_as_float(shared_.greatest);
@@ -101,8 +126,8 @@ class FewDimsScan {
             const float error = fewDimsError<kMetric, kDims>(greatest, own[j]);
             const bool isFit = error < INFINITY;
             const float value = least[j] + (kIsL2 ? own[j] : 0.0f);
-            if (rowOf(j) < search_.rows) {
-                params_.least[int64_t(strip) * search_.rows + rowOf(j)] =
+            if (slotOf(j) < slots_) {
+                params_.least[int64_t(strip) * search_.rows + slotOf(j)] =
                         isFit ? value - error : -INFINITY;
             }
             if (isFit) {
@@ -195,6 +220,8 @@ class FewDimsScan {
 
     const FewDimsParams& params_;
     const CertifiedParams& search_;
+    const uint32_t slots_;
+    uint32_t firstSlot_ = 0;
     Shared& shared_;
 };
 
@@ -206,11 +233,40 @@ __global__ __launch_bounds__(
                 kQueries)) void fewDimsScanKernel(const __grid_constant__
                                                           FewDimsParams
                                                                   params) {
-    using Scan = FewDimsScan<kMetric, kDims, kQueries>;
-    __shared__ typename Scan::Shared shared;
+    __shared__ FewDimsScanShared<kDims> shared;
     allowNext();
     waitForPrevious();
-    Scan(params, shared).run();
+    FewDimsScan<kMetric, kDims, kQueries>(params, params.search.rows, shared)
+            .run(params.stripsOfBlock);
+}
+
+/// Of the flagged rows, of which the device has the number: few have a thread
+/// each.
+template <Metric kMetric, int kDims>
+__global__ __launch_bounds__(
+        kFewDimsThreads,
+        fewDimsBlocks(
+                kDims,
+                kFewDimsAgainQueries)) void fewDimsAgainScanKernel(const __grid_constant__ FewDimsParams
+                                                                           params) {
+    __shared__ FewDimsScanShared<kDims> shared;
+    allowNext();
+    waitForPrevious();
+    const uint32_t slots = slotsOf(params);
+    if (slots == 0) {
+        return;
+    }
+    if (slots <= kFewDimsThreads) {
+        FewDimsScan<kMetric, kDims, 1>(params, slots, shared).run(1);
+        return;
+    }
+    using Scan = FewDimsScan<kMetric, kDims, kFewDimsAgainQueries>;
+    const uint32_t tiles = (slots + Scan::kSlots - 1) / Scan::kSlots;
+    constexpr uint32_t kMostStrips = 8; // of a block at a time
+    Scan(params, slots, shared)
+            .run(
+                    min(kMostStrips,
+                        (params.strips * tiles + gridDim.x - 1) / gridDim.x));
 }
 
 } // namespace faiss_bits

@@ -49,7 +49,7 @@ struct NearestScratch {
         certified.take(p, 0, plan.tileQueries, slices);
         certified.listEntries = wantedListEntries(p, plan.tileQueries);
         certified.lists = slices.take<uint64_t>(certified.listEntries);
-        certified.takeGroups(p, plan.tileQueries, slices);
+        certified.takeAgain(p, plan.tileQueries, slices);
         scan = kTensorFusedMethod.prepare(p, plan.tileQueries, false, slices);
     }
 };
