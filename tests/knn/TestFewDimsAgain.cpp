@@ -155,7 +155,7 @@ TEST_F(FewDimsAgain, AfterLists) {
         for (Metric metric : kMetrics) {
             for (int d : {2, 4, 7, 8}) {
                 const CertifiedCase c =
-                        caseOf(Direct::FusedFirst, metric, 66000, 600, d, 1);
+                        caseOf(Direct::FusedFirst, metric, 20011, 600, d, 1);
                 repeated += expectAgain(c, kind).repeated;
                 if (HasFailure()) {
                     return;

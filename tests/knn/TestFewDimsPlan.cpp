@@ -68,7 +68,7 @@ TEST(FewDimsPlan, Takes) {
 /// Both sides of the edges of the choice.
 TEST(FewDimsPlan, Choice) {
     EXPECT_FALSE(goesByStrips(problemOf(1 << 20, 16, 4)));
-    EXPECT_TRUE(goesByStrips(problemOf(65536, 17, 4)));
+    EXPECT_TRUE(goesByStrips(problemOf(65536, 100, 4)));
     // Few pairs are for the matrix of all.
     EXPECT_FALSE(goesByStrips(problemOf(1024, 4096, 4)));
     EXPECT_TRUE(goesByStrips(problemOf(1024, 32768, 4)));
@@ -82,7 +82,6 @@ TEST(FewDimsPlan, Choice) {
     EXPECT_FALSE(goesByStrips(problemOf(131072, 4096, 8)));
     for (int64_t n : {4096, 65536, 65537, 131072}) {
         EXPECT_TRUE(goesByStrips(problemOf(n, 32768, 4))) << n;
-        EXPECT_FALSE(goesByStrips(problemOf(n, 32768, 5))) << n;
         EXPECT_FALSE(goesByStrips(problemOf(n, 32768, 8))) << n;
     }
     EXPECT_TRUE(goesByStrips(problemOf(1 << 20, 1024, 3)));
@@ -106,7 +105,7 @@ TEST(FewDimsPlan, Strips) {
     }
 }
 
-/// Queries that fill the threads of whole blocks.
+/// Queries that fill the threads of whole blocks, which are many.
 TEST(FewDimsPlan, QueriesOfAThread) {
     EXPECT_EQ(
             planFewDims(problemOf(99999, 4095, 4), kRoom)->queriesOfThread, 8);
@@ -114,6 +113,12 @@ TEST(FewDimsPlan, QueriesOfAThread) {
     EXPECT_EQ(planFewDims(problemOf(99999, 513, 4), kRoom)->queriesOfThread, 8);
     EXPECT_EQ(
             planFewDims(problemOf(99999, 1100, 4), kRoom)->queriesOfThread, 4);
+    // Two blocks for each of 132 multiprocessors.
+    FlatKnnProblem p = problemOf(264 * 256, 1024, 4);
+    p.device.multiprocessors = 132;
+    EXPECT_EQ(planFewDims(p, kRoom)->queriesOfThread, 8);
+    p.numVectors = 263 * 256;
+    EXPECT_EQ(planFewDims(p, kRoom)->queriesOfThread, 4);
 }
 
 TEST(FewDimsPlan, Scratch) {

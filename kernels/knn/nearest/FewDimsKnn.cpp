@@ -48,9 +48,17 @@ double workOf(idx_t queries, int d, int queriesOfThread) {
             instructionsOf(d, queriesOfThread);
 }
 
-int queriesOfThread(idx_t queries, int d) {
+idx_t stripsOf(idx_t numVectors, uint32_t logUnits) {
+    return divUp(numVectors, idx_t(kFewDimsUnit) << logUnits);
+}
+
+/// Few where blocks are: these take as long as the queries of a thread.
+int queriesOfThread(const FlatKnnProblem& p, idx_t queries, idx_t strips) {
     constexpr int kMost = kMostFewDimsQueries;
-    return workOf(queries, d, kMost) <= workOf(queries, d, kMost / 2)
+    const idx_t blocks = divUp(queries, rowsOf(kMost)) * strips;
+    return blocks >= 2 * idx_t(p.device.multiprocessors) &&
+                    workOf(queries, p.d, kMost) <=
+                            workOf(queries, p.d, kMost / 2)
             ? kMost
             : kMost / 2;
 }
@@ -65,13 +73,10 @@ bool takes(const FlatKnnProblem& p) {
 
 /// The shortest strips, of which up to `most` are.
 void setStrips(FewDimsParams& params, idx_t numVectors, idx_t most) {
-    const auto strips = [&] {
-        return divUp(numVectors, idx_t(kFewDimsUnit) << params.logUnits);
-    };
-    while (strips() > most) {
+    while (stripsOf(numVectors, params.logUnits) > most) {
         ++params.logUnits;
     }
-    params.strips = uint32_t(strips());
+    params.strips = uint32_t(stripsOf(numVectors, params.logUnits));
 }
 
 struct FewDimsScratch {
@@ -118,7 +123,8 @@ double othersMicroseconds(const FlatKnnProblem& p) {
             : p.d < kLeastTensorDims // component by component
             ? 45 + 0.4e-6 * pairs / part
             : 40 + ofMetric * (14.7e-3 * q + 0.125e-6 * pairs);
-    return allPairsPays(p) ? std::min(time, 4 + allPairsMicroseconds(p)) : time;
+    return allPairsPays(p) ? std::min(time, 0.88 * allPairsMicroseconds(p))
+                           : time;
 }
 
 } // namespace
@@ -129,8 +135,10 @@ double othersMicroseconds(const FlatKnnProblem& p) {
 double fewDimsMicroseconds(const FlatKnnProblem& p) {
     const double part = p.device.multiprocessors / 132.0;
     const double n = double(std::max<idx_t>(p.numVectors, kFewDimsUnit));
-    const double work =
-            n * workOf(p.numQueries, p.d, queriesOfThread(p.numQueries, p.d));
+    const double work = n *
+            workOf(p.numQueries,
+                   p.d,
+                   queriesOfThread(p, p.numQueries, stripsOf(p.numVectors, 0)));
     // Four fifths of 128 lanes at 1.75 GHz. A strip of each query is met twice.
     constexpr double kRate = 2.4e7;
     constexpr double kPairs = 0.6e6; // canonical, in one
@@ -162,7 +170,8 @@ std::optional<FewDimsPlan> planFewDims(
         FewDimsScratch(p, plan, slices);
         plan.bytes = slices.used();
         if (plan.bytes <= maxBytes) {
-            plan.queriesOfThread = queriesOfThread(plan.tileQueries, p.d);
+            plan.queriesOfThread =
+                    queriesOfThread(p, plan.tileQueries, plan.strips);
             return plan;
         }
         if (tile <= kLeastTileQueries) {
