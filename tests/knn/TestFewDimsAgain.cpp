@@ -44,6 +44,8 @@ class FewDimsAgain : public FlatKnnCertified {
         const DeviceBuffer<uint8_t> scratch(sizes.used(), 0xFF);
         WorkspaceSlices slices({scratch.data(), scratch.size()});
         FewDimsParams params = takeFewDimsAgain(p, rows, slices);
+        const DeviceBuffer<uint32_t> counts(kMaxScanSlots, 0xFF);
+        params.counts = counts.data();
         const DeviceBuffer<float> deviceVectors(vectors);
         const DeviceBuffer<float> deviceQueries(queries);
         const DeviceBuffer<uint8_t> deviceFlags(flags);
@@ -95,7 +97,7 @@ class FewDimsAgain : public FlatKnnCertified {
     }
 };
 
-/// None, one, a warp, a thread for each, tiles of the exact stage.
+/// None, one, a warp, a thread for each, several tiles.
 TEST_F(FewDimsAgain, AnyNumberOfRows) {
     for (int64_t flagged :
          {0, 1, 31, 32, 33, 127, 128, 129, 511, 512, 513, 1300}) {
@@ -123,7 +125,7 @@ TEST_F(FewDimsAgain, AnyNumberOfVectors) {
     }
 }
 
-/// More rows than the block that lists them reads at a time.
+/// So many rows that blocks share the question whether there are any.
 TEST_F(FewDimsAgain, ManyRows) {
     for (int64_t flagged : {0, 3, 40000, 70001}) {
         check(Metric::L2, 300, 70001, 3, flagged);

@@ -71,21 +71,28 @@ TEST(FewDimsPlan, Choice) {
     EXPECT_TRUE(goesByStrips(problemOf(65536, 100, 4)));
     // Few pairs are for the matrix of all.
     EXPECT_FALSE(goesByStrips(problemOf(1024, 4096, 4)));
-    EXPECT_TRUE(goesByStrips(problemOf(1024, 32768, 4)));
-    EXPECT_FALSE(goesByStrips(problemOf(4096, 1000, 2)));
+    EXPECT_TRUE(goesByStrips(problemOf(1024, 8192, 4)));
+    EXPECT_FALSE(goesByStrips(problemOf(4096, 1000, 8)));
     EXPECT_TRUE(goesByStrips(problemOf(4096, 4096, 2)));
     EXPECT_FALSE(goesByStrips(problemOf(100, 32768, 2)));
     // Many pairs of many components are for tensor cores.
-    EXPECT_TRUE(goesByStrips(problemOf(65536, 512, 8)));
-    EXPECT_FALSE(goesByStrips(problemOf(65536, 4096, 8)));
-    EXPECT_TRUE(goesByStrips(problemOf(131072, 512, 8)));
-    EXPECT_FALSE(goesByStrips(problemOf(131072, 4096, 8)));
-    for (int64_t n : {4096, 65536, 65537, 131072}) {
+    EXPECT_TRUE(goesByStrips(problemOf(65537, 32768, 4)));
+    for (int64_t n : {16384, 65536, 131072}) {
         EXPECT_TRUE(goesByStrips(problemOf(n, 32768, 4))) << n;
+        EXPECT_FALSE(goesByStrips(problemOf(n, 32768, 5))) << n;
         EXPECT_FALSE(goesByStrips(problemOf(n, 32768, 8))) << n;
     }
-    EXPECT_TRUE(goesByStrips(problemOf(1 << 20, 1024, 3)));
-    EXPECT_FALSE(goesByStrips(problemOf(1 << 20, 1024, 4)));
+    EXPECT_TRUE(goesByStrips(problemOf(16384, 1000, 8)));
+    EXPECT_FALSE(goesByStrips(problemOf(16384, 4096, 8)));
+    EXPECT_TRUE(goesByStrips(problemOf(65536, 100, 8)));
+    EXPECT_FALSE(goesByStrips(problemOf(65536, 4096, 6)));
+    EXPECT_TRUE(goesByStrips(problemOf(65537, 4096, 6)));
+    EXPECT_TRUE(goesByStrips(problemOf(131072, 4096, 6)));
+    EXPECT_FALSE(goesByStrips(problemOf(131072, 4096, 8)));
+    EXPECT_TRUE(goesByStrips(problemOf(131072, 1000, 8)));
+    EXPECT_TRUE(goesByStrips(problemOf(1 << 20, 4096, 3)));
+    EXPECT_FALSE(goesByStrips(problemOf(1 << 20, 1000, 4)));
+    EXPECT_FALSE(goesByStrips(problemOf(1 << 20, 1000, 8)));
     // A page of a batch goes as the batch.
     FlatKnnProblem page = problemOf(131072, 16, 4);
     EXPECT_FALSE(fewDimsPays(page));

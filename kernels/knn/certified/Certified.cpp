@@ -337,6 +337,7 @@ void Certifier::scanAgain(const ScanAgainParams& scan) {
     if (scratch_.fewDims.strips > 0) {
         FewDimsParams again = scratch_.fewDims;
         again.search = scan.search;
+        again.counts = scratch_.counts;
         launchFewDimsAgain(p_.metric, again, multiprocessors, stream_);
     } else {
         launchesFor(p_.metric).scanAgain(scan, multiprocessors, stream_);

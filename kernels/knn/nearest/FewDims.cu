@@ -1,9 +1,10 @@
 #include <algorithm>
 
+#include "kernels/common/DeviceTraits.h"
 #include "kernels/common/Error.h"
-#include "kernels/knn/certified/FlaggedRows.cuh"
-#include "kernels/knn/nearest/FewDimsExact.cuh"
-#include "kernels/knn/nearest/FewDimsScan.cuh"
+#include "kernels/common/KernelLaunch.h"
+#include "kernels/knn/certified/CertifiedLaunch.cuh"
+#include "kernels/knn/nearest/FewDimsAgain.cuh"
 
 namespace faiss_bits {
 
@@ -28,37 +29,9 @@ __global__ __launch_bounds__(kRowThreads) void fewDimsResultsKernel(
         const __grid_constant__ FewDimsParams params) {
     allowNext();
     waitForPrevious();
-    const uint32_t slots = slotsOf(params);
-    for (uint32_t slot = blockIdx.x * kRowThreads + threadIdx.x; slot < slots;
-         slot += gridDim.x * kRowThreads) {
-        const uint32_t row = rowOfSlot(params, slot);
-        writePlace<kMetric>(params.search, row, 0, params.best[slot]);
-    }
-}
-
-constexpr int kListThreads = 1024;
-
-/// The rows of which a flag is set, and for none of these a limit or a vector.
-/// One block: most often there are none, and nothing is to be cleared before.
-__global__ __launch_bounds__(kListThreads) void fewDimsFlaggedKernel(
-        const __grid_constant__ FewDimsParams params) {
-    using Flagged = FlaggedRows<kListThreads>;
-    __shared__ typename Flagged::SharedStorage shared;
-    allowNext();
-    waitForPrevious();
-    const CertifiedParams& search = params.search;
-    uint32_t next = 0;
-    const uint32_t count = Flagged{shared, search.flags, search.rows}.take(
-            next, search.rows, params.flagged);
-    for (uint32_t slot = threadIdx.x; slot < count; slot += kListThreads) {
-        params.limits[slot] = kNanKey;
-        params.best[slot] = kNoEntry;
-    }
-    if (threadIdx.x == 0) {
-        *params.numFlagged = count;
-        if (search.numRepeated && count > 0) {
-            atomicAdd(search.numRepeated, (unsigned long long)count);
-        }
+    const uint32_t row = blockIdx.x * kRowThreads + threadIdx.x;
+    if (row < params.search.rows) {
+        writePlace<kMetric>(params.search, row, 0, params.best[row]);
     }
 }
 
@@ -107,45 +80,22 @@ void launchOfDims(
             params);
 }
 
-/// Blocks that go on from one part of the work to the next, as there may be
-/// hardly any.
 template <Metric kMetric, int kDims>
 void launchAgainOfDims(
         const FewDimsParams& params,
         int multiprocessors,
         cudaStream_t stream) {
-    const uint32_t rows = params.search.rows;
-    launchAfterPrevious(
-            fewDimsFlaggedKernel, 1, kListThreads, 0, stream, params);
-    const auto blocks = [&](uint32_t slotsOfBlock, uint32_t ofMultiprocessor) {
-        return std::min(
-                (rows + slotsOfBlock - 1) / slotsOfBlock * params.strips,
-                uint32_t(multiprocessors) * ofMultiprocessor);
-    };
-    launchAfterPrevious(
-            fewDimsAgainScanKernel<kMetric, kDims>,
-            blocks(kFewDimsThreads, fewDimsBlocks(kDims, kFewDimsAgainQueries)),
-            kFewDimsThreads,
-            0,
-            stream,
-            params);
-    constexpr uint32_t kExactBlocks = 16;
-    launchAfterPrevious(
-            fewDimsExactKernel<kMetric, kDims>,
-            blocks(kLeastFewDimsTile, kExactBlocks),
-            kFewDimsThreads,
-            0,
-            stream,
-            params);
-    launchAfterPrevious(
-            fewDimsResultsKernel<kMetric>,
-            std::min(
-                    (rows + kRowThreads - 1) / kRowThreads,
-                    uint32_t(multiprocessors)),
-            kRowThreads,
-            0,
-            stream,
-            params);
+    const void* kernel =
+            reinterpret_cast<const void*>(&fewDimsAgainKernel<kMetric, kDims>);
+    // A plan may have been made for another device.
+    const int most = deviceTraits().multiprocessors;
+    const unsigned blocks = unsigned(
+            std::min(multiprocessors, most) *
+            blocksPerMultiprocessor(kernel, kFewDimsThreads, 0));
+    KernelLaunch(kernel, dim3(blocks), kFewDimsThreads, 0, stream)
+            .cooperative()
+            .early()
+            .enqueue(params);
 }
 
 using Launch = void (*)(const FewDimsParams&, int, cudaStream_t);

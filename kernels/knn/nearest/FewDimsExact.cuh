@@ -11,7 +11,7 @@ namespace faiss_bits {
 /// A block has a strip and a tile of slots, of which it lists those that want
 /// the strip. A thread has one of these, and all vectors of a unit where such
 /// queries are many, else a part of them.
-template <Metric kMetric, int kDims>
+template <Metric kMetric, int kDims, bool kAgain>
 class FewDimsExact {
    public:
     struct Shared {
@@ -20,10 +20,13 @@ class FewDimsExact {
         uint32_t count;
     };
 
-    __device__ FewDimsExact(const FewDimsParams& params, Shared& shared)
+    __device__ FewDimsExact(
+            const FewDimsParams& params,
+            uint32_t slots,
+            Shared& shared)
             : params_(params),
               search_(params.search),
-              slots_(slotsOf(params)),
+              slots_(slots),
               shared_(shared) {}
 
     __device__ __forceinline__ void run() {
@@ -140,7 +143,7 @@ class FewDimsExact {
             uint32_t to,
             uint32_t slot) {
         float given[kDims];
-        loadQuery<kMetric>(search_, rowOfSlot(params_, slot), given);
+        loadQuery<kMetric>(search_, rowOfSlot<kAgain>(params_, slot), given);
         double query[kDims];
 #pragma unroll
         for (int c = 0; c < kDims; ++c) {
@@ -195,11 +198,11 @@ class FewDimsExact {
 template <Metric kMetric, int kDims>
 __global__ __launch_bounds__(kFewDimsThreads) void fewDimsExactKernel(
         const __grid_constant__ FewDimsParams params) {
-    using Exact = FewDimsExact<kMetric, kDims>;
+    using Exact = FewDimsExact<kMetric, kDims, false>;
     __shared__ typename Exact::Shared shared;
     allowNext();
     waitForPrevious();
-    Exact(params, shared).run();
+    Exact(params, params.search.rows, shared).run();
 }
 
 } // namespace faiss_bits

@@ -16,7 +16,7 @@ constexpr int kMostFewDimsQueries = 8;
 constexpr int kFewDimsAgainQueries = 4;
 /// Queries that a block of the exact stage asks for.
 constexpr uint32_t kMostFewDimsTile = 1024;
-constexpr uint32_t kLeastFewDimsTile = 128;
+constexpr uint32_t kLeastFewDimsTile = 32;
 
 /// Blocks of the scan that a multiprocessor has at a time, at least: of so many
 /// components, padded, and queries of a thread.
@@ -24,13 +24,16 @@ constexpr int fewDimsBlocks(int dims, int queriesOfThread) {
     return dims == 8 && queriesOfThread == kMostFewDimsQueries ? 3 : 4;
 }
 
-/// So many queries that there are blocks enough: all of a tile may want one
-/// strip, as the longest vectors are nearest by inner products.
+/// So few queries that there are blocks enough: all of a tile may want one
+/// strip, as the longest vectors are nearest by inner products. Fewer than
+/// there are threads only where blocks are few indeed.
 BITS_HOST_DEVICE uint32_t fewDimsTile(uint32_t slots, uint32_t strips) {
-    constexpr uint32_t kEnoughBlocks = 8192;
+    constexpr uint32_t kEnoughBlocks = 4096;
     uint32_t tile = kMostFewDimsTile;
     while (tile > kLeastFewDimsTile &&
-           (slots + tile - 1) / tile * strips < kEnoughBlocks) {
+           (slots + tile - 1) / tile * strips < (tile > kFewDimsThreads
+                                                         ? kEnoughBlocks
+                                                         : kEnoughBlocks / 2)) {
         tile /= 2;
     }
     return tile;
@@ -51,6 +54,7 @@ struct FewDimsParams {
     // Of a second search alone:
     uint32_t* flagged = nullptr;    // [rows], of which the slots are
     uint32_t* numFlagged = nullptr; // [1]
+    uint32_t* counts = nullptr;     // [kMaxScanSlots] (FlaggedRows)
 };
 
 /// Enqueues all of a search: the scan in float32, canonical distances of strips
@@ -62,8 +66,8 @@ void launchFewDims(
         int queriesOfThread,
         cudaStream_t stream);
 
-/// The same for the rows of which a flag is set. Four kernels that end at once
-/// where there are none.
+/// The same for the rows of which a flag is set: one kernel of the whole GPU
+/// that ends at once where there are none.
 void launchFewDimsAgain(
         Metric metric,
         const FewDimsParams& params,

@@ -110,46 +110,52 @@ uint32_t stripsOfBlock(
             std::clamp<idx_t>(divUp(plan.strips * tiles, resident), 1, kMost));
 }
 
-/// What the best other certified search takes, where the data are such that it
-/// searches nothing again.
-double othersMicroseconds(const FlatKnnProblem& p) {
+/// The longest that it may take in place of the best other certified search.
+double mostMicroseconds(const FlatKnnProblem& p) {
     const double part = p.device.multiprocessors / 132.0;
     const double q = double(p.numQueries);
     const double pairs = q * double(p.numVectors);
     const double ofMetric = (p.metric == Metric::L2 ? 1.15 : 1) / part;
+    // Others find lists overfull, or search again, where the data are hard: of
+    // two or three dimensions most are. So some of the time of data that are
+    // not is given, but for a scan of five dimensions or more, after which it
+    // is twice the time at worst.
+    constexpr double kGiven = 1.25;
     constexpr int kLeastTensorDims = 4;
-    const double time = takesNearest(p)
-            ? 30 + ofMetric * (0.8e-3 * q + 0.215e-6 * pairs)
+    const bool isNearest = takesNearest(p);
+    const double other = isNearest
+            ? 30 + ofMetric * (0.55e-3 * q + 0.207e-6 * pairs)
             : p.d < kLeastTensorDims // component by component
             ? 45 + 0.4e-6 * pairs / part
             : 40 + ofMetric * (14.7e-3 * q + 0.125e-6 * pairs);
-    return allPairsPays(p) ? std::min(time, 0.88 * allPairsMicroseconds(p))
-                           : time;
+    const double most =
+            isNearest && p.d > kLeastTensorDims ? other : kGiven * other;
+    return allPairsPays(p) ? std::min(most, 0.88 * allPairsMicroseconds(p))
+                           : most;
 }
 
 } // namespace
 
-// Fitted to ordinary data of 1,024 to 1,048,576 vectors on an H200
+// Fitted to ordinary data of 300 to 1,048,576 vectors on an H200
 // (docs/design/flat_few_dimensions.md).
 
 double fewDimsMicroseconds(const FlatKnnProblem& p) {
     const double part = p.device.multiprocessors / 132.0;
     const double n = double(std::max<idx_t>(p.numVectors, kFewDimsUnit));
-    const double work = n *
-            workOf(p.numQueries,
-                   p.d,
-                   queriesOfThread(p, p.numQueries, stripsOf(p.numVectors, 0)));
-    // Four fifths of 128 lanes at 1.75 GHz. A strip of each query is met twice.
-    constexpr double kRate = 2.4e7;
-    constexpr double kPairs = 0.6e6; // canonical, in one
-    return 22 +
-            (work / kRate + double(p.numQueries) * kFewDimsUnit / kPairs) /
-            part;
+    const double q = double(p.numQueries);
+    const int dims = paddedDims(p.d);
+    const int ofThread =
+            queriesOfThread(p, p.numQueries, stripsOf(p.numVectors, 0));
+    const double rate = dims > 6 ? 2.1e7 : 2.3e7; // instructions of pairs
+    const double scan = n * workOf(p.numQueries, p.d, ofThread) / rate;
+    // A strip of each query is met again, or little more.
+    const double exact = (0.2e-3 + 0.04e-3 * dims) * q;
+    return 20 + (scan + exact) / part;
 }
 
 bool fewDimsPays(const FlatKnnProblem& p) {
     return takes(p) && batchOf(p) > kFewQueries && !p.limits &&
-            fewDimsMicroseconds(p) < othersMicroseconds(p);
+            fewDimsMicroseconds(p) < mostMicroseconds(p);
 }
 
 std::optional<FewDimsPlan> planFewDims(

@@ -49,8 +49,8 @@ void runFewDims(
 /// that these do not prove.
 bool searchesFewDimsAgain(const FlatKnnProblem& problem);
 
-/// The scratch of launchFewDimsAgain() for up to so many queries: the strips
-/// are so long that their values take 64 MiB at most.
+/// The scratch of launchFewDimsAgain() for up to so many queries, but for
+/// `counts`: the strips are so long that their values take 64 MiB at most.
 FewDimsParams takeFewDimsAgain(
         const FlatKnnProblem& problem,
         idx_t tileQueries,

@@ -22,7 +22,7 @@ struct FewDimsScanShared {
 /// A block has kQueries queries of each thread, and strips one after another; a
 /// thread keeps its queries and their least values in registers, and all meet
 /// the same vector. A pair takes kDims multiply-adds and a minimum.
-template <Metric kMetric, int kDims, int kQueries>
+template <Metric kMetric, int kDims, int kQueries, bool kAgain>
 class FewDimsScan {
    public:
     using Shared = FewDimsScanShared<kDims>;
@@ -100,7 +100,7 @@ class FewDimsScan {
         for (int j = 0; j < kQueries; ++j) {
             loadQuery<kMetric>(
                     search_,
-                    rowOfSlot(params_, min(slotOf(j), slots_ - 1)),
+                    rowOfSlot<kAgain>(params_, min(slotOf(j), slots_ - 1)),
                     factors[j]);
             own[j] = 0;
 #pragma unroll
@@ -115,7 +115,8 @@ class FewDimsScan {
         for (int64_t unit = begin; unit < end; unit += kFewDimsUnit) {
             stage(unit, end);
             __syncthreads();
-            if (slotOf(0) / kWarpSize * kWarpSize < slots_) { // has any
+            // In a first search all have, but for those of the last tile.
+            if (!kAgain || slotOf(0) / kWarpSize * kWarpSize < slots_) {
                 meetUnit(factors, least);
             }
             __syncthreads();
@@ -236,37 +237,9 @@ __global__ __launch_bounds__(
     __shared__ FewDimsScanShared<kDims> shared;
     allowNext();
     waitForPrevious();
-    FewDimsScan<kMetric, kDims, kQueries>(params, params.search.rows, shared)
+    FewDimsScan<kMetric, kDims, kQueries, false>(
+            params, params.search.rows, shared)
             .run(params.stripsOfBlock);
-}
-
-/// Of the flagged rows, of which the device has the number: few have a thread
-/// each.
-template <Metric kMetric, int kDims>
-__global__ __launch_bounds__(
-        kFewDimsThreads,
-        fewDimsBlocks(
-                kDims,
-                kFewDimsAgainQueries)) void fewDimsAgainScanKernel(const __grid_constant__ FewDimsParams
-                                                                           params) {
-    __shared__ FewDimsScanShared<kDims> shared;
-    allowNext();
-    waitForPrevious();
-    const uint32_t slots = slotsOf(params);
-    if (slots == 0) {
-        return;
-    }
-    if (slots <= kFewDimsThreads) {
-        FewDimsScan<kMetric, kDims, 1>(params, slots, shared).run(1);
-        return;
-    }
-    using Scan = FewDimsScan<kMetric, kDims, kFewDimsAgainQueries>;
-    const uint32_t tiles = (slots + Scan::kSlots - 1) / Scan::kSlots;
-    constexpr uint32_t kMostStrips = 8; // of a block at a time
-    Scan(params, slots, shared)
-            .run(
-                    min(kMostStrips,
-                        (params.strips * tiles + gridDim.x - 1) / gridDim.x));
 }
 
 } // namespace faiss_bits

@@ -22,14 +22,11 @@ __device__ __forceinline__ float componentOf(
     }
 }
 
-/// Slots in use.
-__device__ __forceinline__ uint32_t slotsOf(const FewDimsParams& params) {
-    return params.flagged ? *params.numFlagged : params.search.rows;
-}
-
+/// The row of a slot; kAgain: of a second search.
+template <bool kAgain>
 __device__ __forceinline__ uint32_t
 rowOfSlot(const FewDimsParams& params, uint32_t slot) {
-    return params.flagged ? params.flagged[slot] : slot;
+    return kAgain ? params.flagged[slot] : slot;
 }
 
 /// Components of a vector; zeros beyond d.
