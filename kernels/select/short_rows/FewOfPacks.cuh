@@ -359,7 +359,9 @@ class FewOfPacks {
         }
         __syncwarp();
         float ranks[kEach] = {};
-        KeyRanks<kLanes, kEach>::count(
+        using Ranks = KeyRanks<kLanes, kEach>;
+        static_assert(kMostPackCols <= Ranks::kMostColumns);
+        Ranks::count(
                 room, room_.columns[inWarp()], mine, columns, count, ranks);
 #pragma unroll
         for (int e = 0; e < kEach; ++e) {
