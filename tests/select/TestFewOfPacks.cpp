@@ -2,6 +2,9 @@
 /// both sides of every edge, rows that begin anywhere in a pack, keys that meet
 /// in few lanes, ties, and NaN among the best.
 
+#include <algorithm>
+#include <cmath>
+#include <numeric>
 #include <random>
 
 #include "kernels/select/short_rows/FewOfPacksPlan.h"
@@ -138,6 +141,42 @@ TEST_F(FewOfPacks, Periods) {
                 }
                 for (int k :
                      takenOf(shortRowsCase(kRows, cols), {2, 3, 4, 8, 9, 16})) {
+                    expectRows(cols, k, keys);
+                    if (HasFailure()) {
+                        return;
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// The best are 32 keys, which is what there is room for at most, in groups of
+/// equal ones, so that ties begin at any rank; in any columns, or the last.
+TEST_F(FewOfPacks, GroupsOfEqualKeys) {
+    constexpr int kBest = 32;
+    for (int64_t cols : {85, 120, 300, 509, 800, kMostPackCols}) {
+        for (int group : {2, 3, 5, 8, 15, 16, 17, 30, 31}) {
+            for (bool isLast : {false, true}) {
+                std::mt19937 random(unsigned(group * 1000 + cols));
+                std::vector<float> keys(kRows * cols);
+                for (int64_t row = 0; row < kRows; ++row) {
+                    float* its = keys.data() + row * cols;
+                    std::iota(its, its + cols, 0.0f);
+                    std::shuffle(
+                            isLast ? its + cols - kBest : its,
+                            its + cols,
+                            random);
+                    for (int64_t c = 0; c < cols; ++c) {
+                        const float place = isLast ? cols - 1 - its[c] : its[c];
+                        its[c] = place < kBest
+                                ? std::floor((place + row % group) / group)
+                                : place + kBest;
+                    }
+                }
+                for (int k :
+                     takenOf(shortRowsCase(kRows, cols),
+                             {2, 3, 4, 8, 9, 15, 16})) {
                     expectRows(cols, k, keys);
                     if (HasFailure()) {
                         return;

@@ -19,18 +19,20 @@ namespace faiss_bits::test {
 namespace {
 
 enum class Lying {
-    Period,     ///< half of the rows have a power of two
-    AnyPower,   ///< either sign, and any power of two
-    FarEnds,    ///< few are all but infinite, of either sign
-    Walk,       ///< a random walk
-    Exponential ///< most lie next to the least
+    Period,      ///< half of the rows have a power of two
+    AnyPower,    ///< either sign, and any power of two
+    FarEnds,     ///< few are all but infinite, of either sign
+    Walk,        ///< a random walk
+    Exponential, ///< most lie next to the least
+    Infinite     ///< none to all are infinite, of one sign
 };
 const std::vector<Lying> kLyings = {
         Lying::Period,
         Lying::AnyPower,
         Lying::FarEnds,
         Lying::Walk,
-        Lying::Exponential};
+        Lying::Exponential,
+        Lying::Infinite};
 
 class ShortRowsOrders : public GpuTest {
    protected:
@@ -48,6 +50,10 @@ class ShortRowsOrders : public GpuTest {
         if (random() % 2 == 0) {
             period = size_t(1) << random() % 11;
         }
+        const float infinity = random() % 2 == 0
+                ? std::numeric_limits<float>::infinity()
+                : -std::numeric_limits<float>::infinity();
+        const float share = std::pow(uniform(random), 2.0f);
         float sum = 0;
         for (size_t i = 0; i < row.size(); ++i) {
             const float x = uniform(random);
@@ -68,6 +74,9 @@ class ShortRowsOrders : public GpuTest {
                     break;
                 case Lying::Exponential:
                     row[i] = std::exp(10 * x);
+                    break;
+                case Lying::Infinite:
+                    row[i] = std::abs(x) < share ? infinity : x;
                     break;
             }
         }
@@ -133,6 +142,8 @@ TEST_F(ShortRowsOrders, EveryKernelOfSeveralEntries) {
         std::vector<int> ks;
     };
     const Shape shapes[] = {
+            {60, {20}},
+            {100, {20, 50}},
             {133, {19, 60}},
             {250, {40, 100, 200}},
             {500, {40, 100, 250}},
@@ -162,6 +173,10 @@ TEST_F(ShortRowsOrders, Small) {
         for (const int k : {160, 400}) {
             expectSelects(17, 2100, k, DataType::Float32, false, lying);
         }
+        expectSelects(17, 60, 20, DataType::Float32, false, lying);
+        expectSelects(17, 189, 23, DataType::Float32, true, lying);
+        expectSelects(17, 231, 46, DataType::Float32, false, lying);
+        expectSelects(17, 500, 100, DataType::Float32, true, lying);
     }
 }
 

@@ -10,10 +10,13 @@ namespace faiss_bits {
 /// How a range is halved; ShortRow says which kernel does it how.
 enum class Halving {
     /// Until one number is left, or a look at the greatest key of the range, at
-    /// the tenth step and every fourth from there on, finds that it is the k-th.
+    /// the ninth step and every fourth from there on, finds that it is the k-th
+    /// one.
     Only,
-    /// The same, but the first steps are where the k-th key would be if keys
-    /// lay evenly: where the lanes count many keys in a step it is worth it.
+    /// The same from the tenth on, but the first steps are where the k-th key
+    /// would be if keys lay evenly: where the lanes count many keys in a step
+    /// it
+    /// is worth it.
     Evenly,
     /// Eight times, unrolled, as keys in random order hardly need more; then
     /// between the values that are left.
@@ -23,8 +26,9 @@ enum class Halving {
     SoonValues
 };
 
-/// Of infinity, the greatest number.
+/// Of infinity, the greatest number, and of the least one.
 constexpr uint32_t kInfinityKey = 0xFF800000u;
+constexpr uint32_t kLeastKey = 0x007FFFFFu;
 
 /// Keys that differ lie so far apart in the order: those of 16 bits were made
 /// floats, whose last bits tell nothing.
@@ -54,7 +58,7 @@ struct BoundSearch {
     static constexpr int kStepsBetweenValues = 6;
     /// So many steps of halving come before keys are asked: in random order the
     /// range hardly takes more.
-    static constexpr int kStepsOfRandom = 10;
+    static constexpr int kStepsOfRandom = kIsEven ? 10 : 9;
     static constexpr int kStepsBetweenKeys = 4;
     static constexpr int kEvenSteps = 3;
     static constexpr int kStepsAfterEven = 3;
@@ -174,6 +178,13 @@ struct BoundSearch {
             return splitEvenly(
                     low, high, enough, countOf, keys, kept, all, until);
         } else {
+            // From -infinity is far to halve. Where keys are asked at once,
+            // high is one of them most often.
+            const bool isFar = __any_sync(kFullWarp, low == kLeastKey);
+            if (isFar || until == 1) {
+                const uint32_t first = isFar ? low : high - kStep;
+                splitAt<kStep>(first, low, high, enough, countOf);
+            }
             while (__any_sync(kFullWarp, low < high) && --until > 0) {
                 halve<kStep>(low, high, enough, countOf);
             }
@@ -309,8 +320,8 @@ struct BoundSearch {
 
     /// Returns the count of the middle.
     template <uint32_t kStep, class Count>
-    __device__ __forceinline__ uint32_t splitAt(
-            uint32_t middle,
+    __device__ __forceinline__ uint32_t
+    splitAt(uint32_t middle,
             uint32_t& low,
             uint32_t& high,
             uint32_t enough,
