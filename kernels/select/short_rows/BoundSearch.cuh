@@ -10,13 +10,11 @@ namespace faiss_bits {
 /// How a range is halved; ShortRow says which kernel does it how.
 enum class Halving {
     /// Until one number is left, or a look at the greatest key of the range, at
-    /// the ninth step and every fourth from there on, finds that it is the k-th
-    /// one.
+    /// the tenth step and every fourth from there on, finds that it is the
+    /// k-th.
     Only,
-    /// The same from the tenth on, but the first steps are where the k-th key
-    /// would be if keys lay evenly: where the lanes count many keys in a step
-    /// it
-    /// is worth it.
+    /// The same, but the first steps are where the k-th key would be if keys
+    /// lay evenly: where the lanes count many keys in a step it is worth it.
     Evenly,
     /// Eight times, unrolled, as keys in random order hardly need more; then
     /// between the values that are left.
@@ -58,7 +56,7 @@ struct BoundSearch {
     static constexpr int kStepsBetweenValues = 6;
     /// So many steps of halving come before keys are asked: in random order the
     /// range hardly takes more.
-    static constexpr int kStepsOfRandom = kIsEven ? 10 : 9;
+    static constexpr int kStepsOfRandom = 10;
     static constexpr int kStepsBetweenKeys = 4;
     static constexpr int kEvenSteps = 3;
     static constexpr int kStepsAfterEven = 3;
@@ -180,18 +178,17 @@ struct BoundSearch {
         } else {
             // From -infinity is far to halve. Where keys are asked at once,
             // high is one of them most often.
-            const bool isFar = __any_sync(kFullWarp, low == kLeastKey);
-            if (isFar || until == 1) {
-                const uint32_t first = isFar ? low : high - kStep;
-                splitAt<kStep>(first, low, high, enough, countOf);
-            }
-            while (__any_sync(kFullWarp, low < high) && --until > 0) {
-                halve<kStep>(low, high, enough, countOf);
-            }
+            uint32_t middle = until == 1 ? high - kStep
+                    : low == kLeastKey   ? low
+                                         : middleOf<kStep>(low, high);
+            do {
+                splitAt<kStep>(middle, low, high, enough, countOf);
+                middle = middleOf<kStep>(low, high);
+            } while (__any_sync(kFullWarp, low < high) && --until > 1);
             until = 0;
 #pragma unroll 1
             while (__any_sync(kFullWarp, low < high)) {
-                uint32_t middle = middleOf<kStep>(low, high);
+                middle = middleOf<kStep>(low, high);
                 if (--until < 0) {
                     until = kStepsBetweenKeys - 1;
                     const uint32_t key =
