@@ -78,6 +78,28 @@ struct IvfBookLookUps {
         }
     }
 
+    /// Where the block's columns of a probe end.
+    __device__ __forceinline__ uint32_t lastOf(uint32_t probe) const {
+        return min(end, lists.first[probe + 1]);
+    }
+
+    /// This lane's vector of 32 columns of a probe.
+    __device__ __forceinline__ uint32_t
+    vectorOf(uint32_t at, uint32_t probe) const {
+        return (at - lists.first[probe]) * kListGroup + threadIdx.x % kWarpSize;
+    }
+
+    /// Vectors of a list from one on; and from that one on which the thread has
+    /// a turn of the block later.
+    __device__ __forceinline__ uint32_t
+    leftOf(uint32_t vector, uint32_t probe) const {
+        const uint32_t length = lists.lengths[probe];
+        return length - min(vector, length);
+    }
+    __device__ __forceinline__ static uint32_t afterTurn(uint32_t left) {
+        return max(left, uint32_t(kThreads)) - kThreads;
+    }
+
     /// Asks for the block's codes, the first of which are of this probe.
     __device__ __forceinline__ void prefetch(uint32_t probe) const {
         constexpr uint32_t kLine = 128;
@@ -101,8 +123,7 @@ struct IvfBookLookUps {
     /// This lane's codes of a place.
     __device__ __forceinline__ const uint8_t* codesOf(
             const Place& place) const {
-        const uint32_t group = place.at - lists.first[place.probe];
-        const uint32_t vector = group * kListGroup + threadIdx.x % kWarpSize;
+        const uint32_t vector = vectorOf(place.at, place.probe);
         return static_cast<const uint8_t*>(lists.vectors[place.probe]) +
                 int64_t(min(vector, lists.lengths[place.probe] - 1)) *
                 params.search.lists.decoding.numParts;

@@ -5,52 +5,64 @@
 #pragma once
 
 #include "kernels/device/AsyncCopy.cuh"
+#include "kernels/device/WarpReduce.cuh"
 #include "kernels/ivf/IvfBoundedScans.h"
 
 namespace faiss_bits {
 
 /// Of a warp. A lane copies the codes of its own vectors, and reads no others:
-/// nothing waits for other lanes. kPieces: of a round, of kIvfCodeBytes each,
-/// which lie kIvfCodePieceBytes apart; the last round of a vector may have
-/// fewer.
-template <class LookUps, int kPieces>
+/// nothing waits for other lanes. Order: IvfPartOrder, of whose rounds each
+/// piece has kIvfCodeBytes, and pieces lie kIvfCodePieceBytes apart; what is
+/// behind the last code is anything.
+template <class LookUps, class Order>
 struct IvfCodeRing {
+    static constexpr int kPieces = Order::kPieces;           // of a round
+    static constexpr int kOfRound = Order::kSlots;           // codes
     static constexpr int kStages = kIvfCodePieces / kPieces; // of rounds
     static_assert(kStages >= 3 && kStages * kPieces == kIvfCodePieces);
-    static_assert(LookUps::kOfRead == kIvfCodeBytes);
     static_assert(LookUps::kThreads * kIvfCodeBytes == kIvfCodePieceBytes);
-
-    using Place = typename LookUps::Place;
+    static constexpr uint32_t kWarps = LookUps::kWarps;
 
     const LookUps& lookUps;
-    uint32_t pieces;                // this lane's first one, in shared memory
-    Place place;                    // what is copied next
-    const uint8_t* codes = nullptr; // of this lane's vector there
+    int numParts;
+    uint32_t pieces; // this lane's first one, in shared memory
+    int stage = 0;   // of the next round that is taken
+    // What is copied next: 32s of columns of the row, and where their list
+    // ends.
+    uint32_t at;
+    uint32_t last;
+    uint32_t probe;
+    uint32_t left = 0;    // vectors of the list from this lane's on
+    const uint8_t* codes; // of this lane's vector
     int part = 0;
-    int stage = 0; // of the next round that is taken
 
     /// With the block's first columns, which are of this probe.
     __device__ __forceinline__
-    IvfCodeRing(const LookUps& ofLists, uint8_t* memory, uint32_t probe)
+    IvfCodeRing(const LookUps& ofLists, uint8_t* memory, uint32_t first)
             : lookUps(ofLists),
+              // As a parameter it is read again for every round: a wait.
+              numParts(__reduce_max_sync(kFullWarp, ofLists.numParts())),
               pieces(sharedAddress(memory) + threadIdx.x * kIvfCodeBytes),
-              place(lookUps.firstOf(probe)) {
-        goTo();
-#pragma unroll
-        for (int s = 0; s < kStages - 1; ++s) {
+              at(lookUps.begin + threadIdx.x / kWarpSize),
+              probe(first) {
+        enter(lookUps.vectorOf(at, probe));
+#pragma unroll 1
+        for (int s = 0; s < kStages; ++s) {
             copy(s);
         }
     }
 
-    /// The next round of codes, of whatever place: where this lane's are in
-    /// shared memory until the next call.
-    __device__ __forceinline__ uint32_t take() {
-        // And the stage before this one has been read.
-        waitForCopies<kStages - 2>();
-        const uint32_t from = addressOf(stage);
-        copy(stage == 0 ? kStages - 1 : stage - 1);
+    /// The next round of codes, of whatever columns: where this lane's are in
+    /// shared memory until drop().
+    __device__ __forceinline__ uint32_t take() const {
+        waitForCopies<kStages - 1>();
+        return addressOf(stage);
+    }
+
+    /// What take() gave has been read.
+    __device__ __forceinline__ void drop() {
+        copy(stage);
         stage = stage == kStages - 1 ? 0 : stage + 1;
-        return from;
     }
 
    private:
@@ -58,52 +70,74 @@ struct IvfCodeRing {
         return pieces + uint32_t(ofStage * kPieces * kIvfCodePieceBytes);
     }
 
-    __device__ __forceinline__ void goTo() {
-        if (place.at < lookUps.end) {
-            codes = lookUps.codesOf(place);
+    /// Columns of a list, this lane's vector of it; or the first ones of a list
+    /// behind it that has some of this warp.
+    __device__ __forceinline__ void enter(uint32_t vector) {
+        last = lookUps.lastOf(probe);
+        while (at >= last && last < lookUps.end) {
+            ++probe;
+            at = last + threadIdx.x / kWarpSize;
+            last = lookUps.lastOf(probe);
+            vector = threadIdx.x;
+        }
+        if (at < last) {
+            left = lookUps.leftOf(vector, probe);
+            codes = static_cast<const uint8_t*>(lookUps.lists.vectors[probe]) +
+                    int64_t(vector) * numParts;
         }
     }
 
     __device__ __forceinline__ void copy(int to) {
-        if (place.at < lookUps.end) {
-            const int parts = lookUps.numParts();
-#pragma unroll
-            for (int p = 0; p < kPieces; ++p) {
-                const int left = parts - part - p * kIvfCodeBytes;
-                if (p == 0 || left > 0) {
-                    copyPiece(
-                            addressOf(to) + p * kIvfCodePieceBytes,
-                            codes + part + p * kIvfCodeBytes,
-                            left);
-                }
+        if (at < last) {
+            if (left > 0) {
+                copyCodes(addressOf(to), numParts - part);
             }
-            part += kPieces * kIvfCodeBytes;
-            if (part >= parts) {
+            part += kOfRound;
+            if (Order::kRounds == 1 || part >= numParts) {
                 part = 0;
-                lookUps.advance(place);
-                goTo();
+                at += kWarps;
+                left = LookUps::afterTurn(left);
+                codes += int64_t(LookUps::kThreads) * numParts;
+                if (at >= last) {
+                    enter(0);
+                }
             }
         }
         endCopies();
     }
 
-    /// Of which `left` codes are there.
-    __device__ __forceinline__ static void copyPiece(
-            uint32_t to,
-            const uint8_t* from,
-            int left) {
-        if (left >= kIvfCodeBytes &&
-            reinterpret_cast<uintptr_t>(from) % kIvfCodeBytes == 0) {
+    /// Of this lane's vector a round, or the codes that are left.
+    __device__ __forceinline__ void copyCodes(uint32_t to, int ofVector) const {
+        const uint8_t* from = codes + part;
+        // The same of all vectors of a list.
+        const uint32_t unit = uint32_t(reinterpret_cast<uintptr_t>(from)) |
+                uint32_t(ofVector);
+        if (unit % kIvfCodeBytes == 0) {
             copyAsync(to, from);
+            if (kPieces > 1 && ofVector > kIvfCodeBytes) {
+                copyAsync(to + kIvfCodePieceBytes, from + kIvfCodeBytes);
+            }
+            return;
+        }
+        const int count = min(ofVector, kOfRound);
+        const auto placeOf = [&](int code) {
+            return to +
+                    uint32_t(
+                            code / kIvfCodeBytes * kIvfCodePieceBytes +
+                            code % kIvfCodeBytes);
+        };
+        if (unit % 4 == 0) {
+#pragma unroll 1
+            for (int i = 0; i < count; i += 4) {
+                copyAsyncByL1<4>(placeOf(i), from + i);
+            }
         } else {
-            typename LookUps::Codes words;
-            LookUps::loadCodes(from, left, false, words);
-            asm volatile("st.shared.v4.b32 [%0], {%1, %2, %3, %4};" ::"r"(to),
-                         "r"(words[0]),
-                         "r"(words[1]),
-                         "r"(words[2]),
-                         "r"(words[3])
-                         : "memory");
+#pragma unroll 1
+            for (int i = 0; i < count; ++i) {
+                asm volatile("st.shared.u8 [%0], %1;" ::"r"(placeOf(i)),
+                             "r"(uint32_t(from[i]))
+                             : "memory");
+            }
         }
     }
 };

@@ -28,7 +28,7 @@ struct IvfHeldTables {
     using Lists = typename LookUps::Lists;
     using Banks = IvfPartBanks<kPartDims>;
     using Order = IvfPartOrder<kPartDims>;
-    using Ring = IvfCodeRing<LookUps, Order::kPieces>;
+    using Ring = IvfCodeRing<LookUps, Order>;
     static constexpr int kThreads = kIvfBookThreads;
     static constexpr int kRows = kIvfCodebookRows;
     /// Of a warp all parts of some rows: of a lane rows side by side of a part
@@ -51,32 +51,79 @@ struct IvfHeldTables {
     const IvfDirectParams& params;
     float rows[Order::kRounds][kOfThread][kPartDims];
 
-    /// The codes of the ring, and what they look up.
-    struct Entries {
+    /// The columns of a warp.
+    struct Columns {
+        const LookUps& lookUps;
         Ring ring;
         Banks banks;
-        const uint8_t* table;
+        uint32_t tables;
+        IvfKeptRow row;
+        bool isFiltered;
 
-        __device__ __forceinline__ float sumOf(
-                const typename LookUps::Place&,
-                const typename LookUps::Place&) {
-            const int parts = ring.lookUps.numParts();
-            const uint8_t* from = table;
-            float sums[4] = {};
-            for (int part = 0; part < parts; part += Order::kSlots) {
-                const uint32_t second =
-                        parts - part > kIvfCodeBytes ? kIvfCodePieceBytes : 0;
-                banks.add(ring.take(), second, from, sums);
-                from += Banks::kRoundBytes;
-            }
-            return (sums[0] + sums[1]) + (sums[2] + sums[3]);
+        __device__ __forceinline__
+        Columns(const LookUps& ofLists,
+                const uint8_t* ofBlock,
+                uint8_t* codes,
+                uint32_t probe)
+                : lookUps(ofLists),
+                  ring(ofLists, codes, probe),
+                  tables(__reduce_max_sync(kFullWarp, sharedAddress(ofBlock))),
+                  row(ofLists.params, ofLists.row) {
+            const IvfLists& all = ofLists.params.search.lists;
+            isFiltered = all.selectedBits ||
+                    all.idTest.kind != ListIdTest::Kind::None;
         }
 
-        __device__ __forceinline__ void skip(const typename LookUps::Place&) {
-            for (int part = 0; part < ring.lookUps.numParts();
-                 part += Order::kSlots) {
-                ring.take();
+        /// All of the block's list `probe`, whose table is one of two.
+        __device__ __forceinline__ void run(
+                uint32_t probe,
+                uint32_t table,
+                float base) {
+            const IvfLists& lists = lookUps.params.search.lists;
+            const uint32_t last = lookUps.lastOf(probe);
+            const uint32_t first = lookUps.lists.first[probe];
+            uint32_t at = max(lookUps.begin, first) + threadIdx.x / kWarpSize;
+            uint32_t left = lookUps.leftOf(lookUps.vectorOf(at, probe), probe);
+            for (; at < last; at += LookUps::kWarps) {
+                uint32_t selected = ~0u;
+                if (isFiltered) {
+                    selected = IvfGroupWords::ofWarp(
+                            lists,
+                            lookUps.lists.numbers[probe],
+                            at - first,
+                            lookUps.lists.lengths[probe]);
+                }
+                const float sum = sumOf(table, selected != 0);
+                row.keep(
+                        at,
+                        ivf_code::keyOf<kMetric>(sum, base),
+                        left > 0 && (selected >> threadIdx.x % kWarpSize & 1));
+                left = LookUps::afterTurn(left);
             }
+        }
+
+       private:
+        /// Of this lane's vector; isSelected: else it is not looked up.
+        __device__ __forceinline__ float sumOf(uint32_t list, bool isSelected) {
+            float sums[4] = {};
+            int round = 0;
+#pragma unroll 1
+            do {
+                const uint32_t codes = ring.take();
+                if (isSelected) {
+                    const int parts = ring.numParts - round * Order::kSlots;
+                    banks.add(
+                            codes,
+                            parts > kIvfCodeBytes ? kIvfCodePieceBytes : 0,
+                            tables,
+                            Order::tableOf(list, round),
+                            sums);
+                }
+                ring.drop();
+                ++round;
+            } while (round < Order::kRounds &&
+                     round * Order::kSlots < ring.numParts);
+            return (sums[0] + sums[1]) + (sums[2] + sums[3]);
         }
     };
 
@@ -109,8 +156,7 @@ struct IvfHeldTables {
         float centerOfNext = next != kNone ? lookUps.centerOf(next, c) : 0.0f;
         takeRows();
         __syncthreads(); // all have: tables and codes come to where they were
-        auto place = lookUps.firstOf(probe);
-        Entries entries = {Ring(lookUps, codes, probe), Banks(), nullptr};
+        Columns columns(lookUps, tables, codes, probe);
         if (hasNumber) {
             const float x = shared.query[c];
             shared.lists[0][c] = LookUps::numberOf(x, center);
@@ -123,20 +169,16 @@ struct IvfHeldTables {
         __syncthreads();
         // Warps of either half on each quarter of a multiprocessor.
         const uint32_t mine = threadIdx.x / (4 * kWarpSize) % 2;
-        for (int turn = 0;; turn ^= 1) {
+        for (uint32_t turn = 0;; turn ^= 1) {
             // On its way while this list is read.
             const uint32_t further =
                     next != kNone ? after(lookUps, next) : kNone;
             center = further != kNone ? lookUps.centerOf(further, c) : 0.0f;
-            const uint32_t last = min(lookUps.end, lists.first[probe + 1]);
             float baseOfNext = 0;
 #pragma unroll 1
             for (uint32_t half = 0; half < 2; ++half) {
                 if (half == mine) {
-                    entries.table = tableOf(turn);
-                    while (place.at < last) {
-                        lookUps.runGroup(place, base, entries);
-                    }
+                    columns.run(probe, listOf(turn), base);
                 } else if (next != kNone) {
                     if constexpr (kMetric == Metric::L2) {
                         makeTable(turn ^ 1);
@@ -156,7 +198,7 @@ struct IvfHeldTables {
                         LookUps::numberOf(shared.query[c], center);
             }
             probe = next;
-            next = after(lookUps, probe);
+            next = further;
             base = baseOfNext;
             __syncthreads();
         }
@@ -267,15 +309,15 @@ struct IvfHeldTables {
     }
 
     /// Of inner products all lists have one.
-    __device__ __forceinline__ uint8_t* tableOf(int turn) const {
-        return kMetric == Metric::L2 ? tables + turn * Banks::kListBytes
-                                     : tables;
+    __device__ __forceinline__ static uint32_t listOf(uint32_t turn) {
+        return kMetric == Metric::L2 ? turn : 0;
     }
 
-    __device__ __forceinline__ void makeTable(int turn) const {
+    __device__ __forceinline__ void makeTable(uint32_t turn) const {
         const float* from =
                 kMetric == Metric::L2 ? shared.lists[turn] : shared.query;
-        uint8_t* to = tableOf(turn) + code() * Banks::kRowBytes;
+        uint8_t* to = tables + listOf(turn) * Banks::kListBytes +
+                code() * Banks::kRowBytes;
 #pragma unroll
         for (int i = 0; i < Order::kRounds; ++i) {
             float s[kPartDims];
@@ -297,8 +339,9 @@ struct IvfHeldTables {
     }
 
     /// The square of a norm, for the bound.
-    __device__ __forceinline__ float longestOf(const LookUps& lookUps, int turn)
-            const {
+    __device__ __forceinline__ float longestOf(
+            const LookUps& lookUps,
+            uint32_t turn) const {
         return isLastWarp()
                 ? lookUps.productOf(shared.lists[turn], shared.lists[turn])
                 : 0.0f;

@@ -17,11 +17,13 @@ struct IvfPartBanks {
     static constexpr int kRowBytes = 2 * kListBytes;
     static constexpr int kRoundBytes = kIvfCodebookRows * kRowBytes;
     static constexpr int kBytes = Order::kRounds * kRoundBytes;
-    static_assert(kWarpSize == kIvfBanks && kRowBytes == 256);
+    static_assert(
+            kWarpSize == kIvfBanks && kRowBytes == 256 && kListBytes == 0x80 &&
+            kRoundBytes == 1 << 16);
 
     bool beginsWithSecond; // piece of codes
     uint32_t firstWord;    // of a piece, in bytes
-    uint32_t firstPlaces;
+    uint32_t firstPlaces[2];
     uint32_t turned;
 
     __device__ __forceinline__ IvfPartBanks() {
@@ -29,48 +31,45 @@ struct IvfPartBanks {
         const int word = Order::firstWord(lane);
         beginsWithSecond = word >= Order::kWordsOfPiece;
         firstWord = uint32_t(word) % Order::kWordsOfPiece * 4;
-        firstPlaces = Order::placesOf(lane, 0);
+        firstPlaces[0] = Order::placesOf(lane, 0, 0);
+        firstPlaces[1] = Order::placesOf(lane, 1, 0);
         turned = Order::turnedOf(lane);
     }
 
-    /// Adds the entries of a round to four sums. codes: in shared memory, of
-    /// this lane's vector; second: from the first piece of them to the second
-    /// one, or 0 if there is none, as its parts are zeros whatever the codes.
+    /// Adds the entries of a round of a list to four sums. codes: in shared
+    /// memory, of this lane's vector; second: from the first piece of them to
+    /// the second one, or 0 if there is none, as its parts are zeros whatever
+    /// the codes; tables: in shared memory; of: Order::tableOf().
     __device__ __forceinline__ void add(
             uint32_t codes,
             uint32_t second,
-            const uint8_t* table,
+            uint32_t tables,
+            uint32_t of,
             float (&sums)[4]) const {
         const uint32_t own = codes + (beginsWithSecond ? second : 0);
         const uint32_t other = codes + (beginsWithSecond ? 0 : second);
+        uint32_t places[] = {firstPlaces[0] | of, firstPlaces[1] | of};
+        // Else they are kept for each word, and take the registers of look-ups.
+        asm volatile("" : "+r"(places[0]), "+r"(places[1]));
 #pragma unroll
         for (int w = 0; w < Order::kWords; ++w) {
             const uint32_t from =
                     (w < Order::kWordsOfPiece ? own : other) + firstWord;
             const uint32_t four = __byte_perm(
                     loadWord(from ^ (w % Order::kWordsOfPiece * 4)), 0, turned);
-            const uint32_t places = firstPlaces ^ (0x10101010u * uint32_t(w));
 #pragma unroll
             for (int i = 0; i < 4; ++i) {
-                sums[i] += *reinterpret_cast<const float*>(
-                        table + offsetOf(four, places, i));
+                sums[i] += __uint_as_float(loadWord(
+                        tables +
+                        __byte_perm(
+                                four,
+                                places[i / 2] ^ (0x1010u * uint32_t(w)),
+                                Order::offsetBy(i))));
             }
         }
     }
 
    private:
-    /// __byte_perm() has no signs.
-    __device__ __forceinline__ static uint32_t offsetOf(
-            uint32_t four,
-            uint32_t places,
-            int i) {
-        uint32_t offset;
-        asm("prmt.b32 %0, %1, %2, %3;"
-            : "=r"(offset)
-            : "r"(four), "r"(places), "r"(Order::offsetBy(i)));
-        return offset;
-    }
-
     __device__ __forceinline__ static uint32_t loadWord(uint32_t shared) {
         uint32_t word;
         asm volatile("ld.shared.b32 %0, [%1];" : "=r"(word) : "r"(shared));

@@ -43,22 +43,31 @@ struct IvfPartOrder {
         return (lane / 4 % 2 + lane / 16 * 2) % kCopies;
     }
 
-    /// The places of four parts, a byte each, of word firstWord() ^ w: byte i
-    /// is that of code firstByte() ^ i.
-    BITS_HOST_DEVICE static constexpr uint32_t placesOf(int lane, int w) {
-        return ((0x0c080400u ^ 0x04040404u * uint32_t(firstByte(lane))) +
-                0x01010101u * placeOf(4 * firstWord(lane), copyOf(lane))) ^
-                (0x10101010u * uint32_t(w));
+    /// The places of two of the four parts of word firstWord() ^ w, those of
+    /// codes firstByte() ^ 2 pair and firstByte() ^ (2 pair + 1), a byte each,
+    /// and two zeros.
+    BITS_HOST_DEVICE static constexpr uint32_t placesOf(
+            int lane,
+            int pair,
+            int w) {
+        const int code = firstByte(lane) ^ (2 * pair);
+        const int slot = 4 * (firstWord(lane) ^ w);
+        return placeOf(slot + code, copyOf(lane)) |
+                placeOf(slot + (code ^ 1), copyOf(lane)) << 8;
+    }
+    /// What such places have beside, of one of the two lists of a row and of a
+    /// round.
+    BITS_HOST_DEVICE static constexpr uint32_t tableOf(int list, int round) {
+        return 0x8080u * uint32_t(list) | uint32_t(round) << 16;
     }
     /// A selector of __byte_perm() that brings codes into that order.
     BITS_HOST_DEVICE static constexpr uint32_t turnedOf(int lane) {
         return 0x3210u ^ 0x1111u * uint32_t(firstByte(lane));
     }
-    /// A selector of prmt that makes the offset of an entry from code i of four
-    /// and their places: a row is 256 bytes, and twice the sign of a place,
-    /// which is 0, comes before.
+    /// Likewise, that makes the offset of an entry from code i of four and the
+    /// places of its pair: a row is 256 bytes, and a round 256 rows.
     BITS_HOST_DEVICE static constexpr uint32_t offsetBy(int i) {
-        return 0xcc04u + 0x1111u * uint32_t(i);
+        return 0x7604u + uint32_t(i << 4 | i % 2);
     }
 };
 

@@ -83,15 +83,22 @@ void expectOrder() {
                 const int slot = 4 * (Order::firstWord(lane) ^ w) +
                         (Order::firstByte(lane) ^ i);
                 slots[lane].insert(slot);
-                const uint32_t offset = permuted(
-                        turned[lane],
-                        Order::placesOf(lane, w),
-                        Order::offsetBy(i));
+                const uint32_t places = Order::placesOf(lane, i / 2, w);
                 EXPECT_EQ(
-                        offset,
-                        codes.of(lane, slot) * 256u +
-                                Order::placeOf(slot, Order::copyOf(lane)))
-                        << lane << " " << slot;
+                        places, Order::placesOf(lane, i / 2, 0) ^ 0x1010u * w);
+                const uint32_t offset =
+                        permuted(turned[lane], places, Order::offsetBy(i));
+                const uint32_t entry = codes.of(lane, slot) * 256u +
+                        Order::placeOf(slot, Order::copyOf(lane));
+                EXPECT_EQ(offset, entry) << lane << " " << slot;
+                // Those of the other list lie beside them, another round's
+                // behind all rows.
+                EXPECT_EQ(
+                        permuted(
+                                turned[lane],
+                                places | Order::tableOf(1, 1),
+                                Order::offsetBy(i)),
+                        entry + kBankBytes + 256 * kIvfCodebookRows);
                 banks.insert(offset % kBankBytes);
             }
             EXPECT_EQ(banks.size(), size_t(kLanes));
