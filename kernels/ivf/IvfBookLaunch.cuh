@@ -45,7 +45,7 @@ void launchIvfBookScan(
         const uint32_t nprobe = params.search.nprobe;
         if (params.bounds && d <= kMostHeldDims) {
             launch(ivfHeldTablesKernel<kMetric, kPartDims>,
-                   ivfHeldTableBytes(kPartDims, nprobe));
+                   ivfHeldTableBytes(nprobe));
         } else if (params.bounds) {
             launch(ivfBookTablesKernel<kMetric, kPartDims>,
                    ivfBookTableBytes(d, d / kPartDims, nprobe));

@@ -104,16 +104,14 @@ constexpr int kIvfCodeBytes = 16;
 constexpr int kIvfCodePieces = 8;
 constexpr int kIvfCodePieceBytes = kIvfBookThreads * kIvfCodeBytes;
 
-/// Of up to so many dimensions the codebook is in registers, and the tables of
-/// two lists in shared memory, with copies of parts that are fewer than the
-/// banks (IvfHeldTables.cuh); partDims: of a part.
+/// Of up to so many dimensions the codebook is in registers. In shared memory
+/// are the tables of four lists, of two of more parts than there are banks,
+/// with copies of parts that are fewer (IvfHeldTables.cuh).
 constexpr int kMostHeldDims = 128;
 constexpr int kIvfBanks = 32;
-constexpr size_t kIvfHeldListBytes = 4 * 4 * kMostHeldDims;
-constexpr size_t ivfHeldTableBytes(int partDims, uint32_t nprobe) {
-    const int parts = kMostHeldDims / partDims;
-    return 2 * size_t(parts < kIvfBanks ? kIvfBanks : parts) *
-            kIvfCodebookRows * sizeof(float) +
+constexpr size_t kIvfHeldListBytes = 6 * 4 * kMostHeldDims;
+constexpr size_t ivfHeldTableBytes(uint32_t nprobe) {
+    return 4 * size_t(kIvfBanks) * kIvfCodebookRows * sizeof(float) +
             size_t(kIvfCodePieces) * kIvfCodePieceBytes + kIvfHeldListBytes +
             kIvfBookListBytes +
             nprobe * (sizeof(void*) + 3 * sizeof(uint32_t)) + sizeof(uint32_t);
@@ -154,7 +152,7 @@ inline bool hasIvfBookTables(
     }
     const int parts = lists.decoding.numParts;
     const size_t bytes = lists.d <= kMostHeldDims
-            ? ivfHeldTableBytes(lists.d / parts, uint32_t(nprobe))
+            ? ivfHeldTableBytes(uint32_t(nprobe))
             : ivfBookTableBytes(lists.d, parts, uint32_t(nprobe));
     return bytes + kIvfBoundedReserved <= device.blockSharedBytes;
 }

@@ -45,7 +45,7 @@ struct IvfCodeRing {
               pieces(sharedAddress(memory) + threadIdx.x * kIvfCodeBytes),
               at(lookUps.begin + threadIdx.x / kWarpSize),
               probe(first) {
-        enter(lookUps.vectorOf(at, probe));
+        enter();
 #pragma unroll 1
         for (int s = 0; s < kStages; ++s) {
             copy(s);
@@ -70,17 +70,14 @@ struct IvfCodeRing {
         return pieces + uint32_t(ofStage * kPieces * kIvfCodePieceBytes);
     }
 
-    /// Columns of a list, this lane's vector of it; or the first ones of a list
-    /// behind it that has some of this warp.
-    __device__ __forceinline__ void enter(uint32_t vector) {
+    /// The list that has the columns, this lane's vector of it.
+    __device__ __forceinline__ void enter() {
         last = lookUps.lastOf(probe);
         while (at >= last && last < lookUps.end) {
-            ++probe;
-            at = last + threadIdx.x / kWarpSize;
-            last = lookUps.lastOf(probe);
-            vector = threadIdx.x;
+            last = lookUps.lastOf(++probe);
         }
         if (at < last) {
+            const uint32_t vector = lookUps.vectorOf(at, probe);
             left = lookUps.leftOf(vector, probe);
             codes = static_cast<const uint8_t*>(lookUps.lists.vectors[probe]) +
                     int64_t(vector) * numParts;
@@ -99,7 +96,7 @@ struct IvfCodeRing {
                 left = LookUps::afterTurn(left);
                 codes += int64_t(LookUps::kThreads) * numParts;
                 if (at >= last) {
-                    enter(0);
+                    enter();
                 }
             }
         }

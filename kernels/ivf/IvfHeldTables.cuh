@@ -1,23 +1,21 @@
 /// Estimates of the keys of a query's lists as IvfBookTables.cuh makes them, of
-/// up to 128 dimensions: the codebook lies in the registers of a block, and of
-/// two lists after each other it has the tables.
+/// up to 128 dimensions: the codebook lies in the registers of a block, and in
+/// shared memory are the tables of its lists.
 ///
-/// While half of the warps make the table of the next list, the other half look
-/// up the codes of this one; then the other way round. So a list costs one
-/// barrier, and what takes arithmetic goes beside what takes shared memory.
-/// There are no registers left for codes: they come through shared memory.
-/// Entries lie so that look-ups of 32 lanes take one turn of the banks
-/// (IvfPartBanks.cuh).
+/// A step is two lists, of more than 32 parts one. While half of the warps make
+/// the tables of the next step, the other half look up the codes of this one;
+/// then the other way round. So a step costs one barrier, and what takes
+/// arithmetic goes beside what takes shared memory. A warp takes every 16th 32
+/// columns of a step's lists together: of two lists fewer warps wait for others
+/// that have one turn more. There are no registers left for codes: they come
+/// through shared memory. Entries lie so that look-ups of 32 lanes take one
+/// turn of the banks (IvfPartBanks.cuh).
 ///
-/// Bound by: instructions, four for a look-up of 32 lanes, three for four codes
-/// and some 150 beside for 32 vectors; and a table, of 128 dimensions 512
-/// cycles of arithmetic and 256 or 512 of shared memory. Two registers are
-/// spilled once a list.
+/// Bound by: the columns (IvfHeldColumns.cuh); and a table, of 128 dimensions
+/// 512 cycles of arithmetic and 256 or 512 of shared memory.
 #pragma once
 
-#include "kernels/ivf/IvfBookLookUps.cuh"
-#include "kernels/ivf/IvfCodeRing.cuh"
-#include "kernels/ivf/IvfPartBanks.cuh"
+#include "kernels/ivf/IvfHeldColumns.cuh"
 
 namespace faiss_bits {
 
@@ -28,7 +26,7 @@ struct IvfHeldTables {
     using Lists = typename LookUps::Lists;
     using Banks = IvfPartBanks<kPartDims>;
     using Order = IvfPartOrder<kPartDims>;
-    using Ring = IvfCodeRing<LookUps, Order>;
+    using Columns = IvfHeldColumns<kMetric, kPartDims>;
     static constexpr int kThreads = kIvfBookThreads;
     static constexpr int kRows = kIvfCodebookRows;
     /// Of a warp all parts of some rows: of a lane rows side by side of a part
@@ -39,93 +37,20 @@ struct IvfHeldTables {
     static constexpr uint32_t kNone = ~0u;
 
     struct SharedStorage {
-        /// Of this list and the next: IvfBookLookUps::numberOf.
-        float lists[2][kMostHeldDims];
+        /// Of this step and the next: IvfBookLookUps::numberOf.
+        float lists[4][kMostHeldDims];
         float query[kMostHeldDims];
         uint32_t squares[kMostHeldDims]; // of each part the greatest
     };
+
+    /// Lists that have their tables at a time.
+    static constexpr int kOfStep = Order::kRounds == 1 ? 2 : 1;
 
     SharedStorage& shared;
     uint8_t* tables; // Banks::kBytes, in shared memory
     uint8_t* codes;  // of a ring, in shared memory
     const IvfDirectParams& params;
     float rows[Order::kRounds][kOfThread][kPartDims];
-
-    /// The columns of a warp.
-    struct Columns {
-        const LookUps& lookUps;
-        Ring ring;
-        Banks banks;
-        uint32_t tables;
-        IvfKeptRow row;
-        bool isFiltered;
-
-        __device__ __forceinline__
-        Columns(const LookUps& ofLists,
-                const uint8_t* ofBlock,
-                uint8_t* codes,
-                uint32_t probe)
-                : lookUps(ofLists),
-                  ring(ofLists, codes, probe),
-                  tables(__reduce_max_sync(kFullWarp, sharedAddress(ofBlock))),
-                  row(ofLists.params, ofLists.row) {
-            const IvfLists& all = ofLists.params.search.lists;
-            isFiltered = all.selectedBits ||
-                    all.idTest.kind != ListIdTest::Kind::None;
-        }
-
-        /// All of the block's list `probe`, whose table is one of two.
-        __device__ __forceinline__ void run(
-                uint32_t probe,
-                uint32_t table,
-                float base) {
-            const IvfLists& lists = lookUps.params.search.lists;
-            const uint32_t last = lookUps.lastOf(probe);
-            const uint32_t first = lookUps.lists.first[probe];
-            uint32_t at = max(lookUps.begin, first) + threadIdx.x / kWarpSize;
-            uint32_t left = lookUps.leftOf(lookUps.vectorOf(at, probe), probe);
-            for (; at < last; at += LookUps::kWarps) {
-                uint32_t selected = ~0u;
-                if (isFiltered) {
-                    selected = IvfGroupWords::ofWarp(
-                            lists,
-                            lookUps.lists.numbers[probe],
-                            at - first,
-                            lookUps.lists.lengths[probe]);
-                }
-                const float sum = sumOf(table, selected != 0);
-                row.keep(
-                        at,
-                        ivf_code::keyOf<kMetric>(sum, base),
-                        left > 0 && (selected >> threadIdx.x % kWarpSize & 1));
-                left = LookUps::afterTurn(left);
-            }
-        }
-
-       private:
-        /// Of this lane's vector; isSelected: else it is not looked up.
-        __device__ __forceinline__ float sumOf(uint32_t list, bool isSelected) {
-            float sums[4] = {};
-            int round = 0;
-#pragma unroll 1
-            do {
-                const uint32_t codes = ring.take();
-                if (isSelected) {
-                    const int parts = ring.numParts - round * Order::kSlots;
-                    banks.add(
-                            codes,
-                            parts > kIvfCodeBytes ? kIvfCodePieceBytes : 0,
-                            tables,
-                            Order::tableOf(list, round),
-                            sums);
-                }
-                ring.drop();
-                ++round;
-            } while (round < Order::kRounds &&
-                     round * Order::kSlots < ring.numParts);
-            return (sums[0] + sums[1]) + (sums[2] + sums[3]);
-        }
-    };
 
     /// Asks for the codebook, and reads the query.
     __device__ __forceinline__ void begin(uint32_t row) {
@@ -148,58 +73,63 @@ struct IvfHeldTables {
         if (lookUps.begin >= lookUps.end) {
             return;
         }
-        const int c = int(threadIdx.x);
-        const bool hasNumber = c < kMostHeldDims;
-        uint32_t probe = lists.probeOf(lookUps.begin, params.search.nprobe);
-        uint32_t next = after(lookUps, probe);
-        float center = lookUps.centerOf(probe, c);
-        float centerOfNext = next != kNone ? lookUps.centerOf(next, c) : 0.0f;
-        takeRows();
-        __syncthreads(); // all have: tables and codes come to where they were
-        Columns columns(lookUps, tables, codes, probe);
-        if (hasNumber) {
-            const float x = shared.query[c];
-            shared.lists[0][c] = LookUps::numberOf(x, center);
-            shared.lists[1][c] = LookUps::numberOf(x, centerOfNext);
+        Step now;
+        now.probes[0] = lists.probeOf(lookUps.begin, params.search.nprobe);
+        if constexpr (kOfStep > 1) {
+            now.probes[1] = after(lookUps, now.probes[0]);
         }
+        Step next = stepAfter(lookUps, now);
+        Numbers centers = centersOf(lookUps, now);
+        const Numbers centersOfNext = centersOf(lookUps, next);
+        Columns columns(lookUps, tables, codes, now.probes[0]);
+        takeRows();
+        __syncthreads(); // all have: tables come to where rows were
+        keepNumbers(0, centers);
+        keepNumbers(1, centersOfNext);
         __syncthreads();
-        makeTable(0);
-        float base = lookUps.baseOf(shared.lists[0], shared.query);
-        float longest = longestOf(lookUps, 0); // in the last warp
+        float longest = 0; // in the last warp
+        float bases[kOfStep] = {};
+        if constexpr (kMetric != Metric::L2) {
+            makeTable(shared.query, 0);
+        }
+        makeTables(lookUps, 0, now, bases, longest);
         __syncthreads();
         // Warps of either half on each quarter of a multiprocessor.
         const uint32_t mine = threadIdx.x / (4 * kWarpSize) % 2;
         for (uint32_t turn = 0;; turn ^= 1) {
-            // On its way while this list is read.
-            const uint32_t further =
-                    next != kNone ? after(lookUps, next) : kNone;
-            center = further != kNone ? lookUps.centerOf(further, c) : 0.0f;
-            float baseOfNext = 0;
+            // On its way while these lists are read.
+            const Step further = stepAfter(lookUps, next);
+            centers = centersOf(lookUps, further);
+            float basesOfNext[kOfStep] = {};
 #pragma unroll 1
             for (uint32_t half = 0; half < 2; ++half) {
                 if (half == mine) {
-                    columns.run(probe, listOf(turn), base);
-                } else if (next != kNone) {
-                    if constexpr (kMetric == Metric::L2) {
-                        makeTable(turn ^ 1);
+#pragma unroll 1
+                    for (int i = 0; i < kOfStep; ++i) {
+                        const uint32_t probe = now.probe(i);
+                        if (probe != kNone) {
+                            columns.run(
+                                    probe,
+                                    tableOf(turn, i),
+                                    i == 0 ? bases[0] : bases[kOfStep - 1]);
+                        }
                     }
-                    baseOfNext = lookUps.baseOf(
-                            shared.lists[turn ^ 1], shared.query);
-                    longest = fmaxf(longest, longestOf(lookUps, turn ^ 1));
-                } else { // of the last list, once
+                } else if (next.probes[0] != kNone) {
+                    makeTables(lookUps, turn ^ 1, next, basesOfNext, longest);
+                } else { // of the last lists, once
                     keepSquares();
                 }
             }
-            if (next == kNone) {
+            if (next.probes[0] == kNone) {
                 break;
             }
-            if (hasNumber) { // of no list, it may be
-                shared.lists[turn][c] =
-                        LookUps::numberOf(shared.query[c], center);
-            }
-            probe = next;
+            keepNumbers(turn, centers); // of no list, it may be
+            now = next;
             next = further;
-            base = baseOfNext;
+#pragma unroll
+            for (int i = 0; i < kOfStep; ++i) {
+                bases[i] = basesOfNext[i];
+            }
             __syncthreads();
         }
         waitForAllCopies();
@@ -210,15 +140,90 @@ struct IvfHeldTables {
     }
 
    private:
-    // The codebook comes to where tables and codes are later, 16 bytes at a
-    // time: pieces of a warp's rows lie side by side, the rows that a lane has
-    // of a part are some pieces.
+    /// Lists after each other, none behind the last.
+    struct Step {
+        uint32_t probes[kOfStep];
+
+        __device__ __forceinline__ uint32_t probe(int i) const {
+            return i == 0 ? probes[0] : probes[kOfStep - 1];
+        }
+    };
+    struct Numbers {
+        float ofLists[kOfStep];
+    };
+
+    __device__ __forceinline__ static Step stepAfter(
+            const LookUps& lookUps,
+            const Step& step) {
+        Step next;
+        uint32_t probe = step.probes[kOfStep - 1];
+#pragma unroll
+        for (int i = 0; i < kOfStep; ++i) {
+            probe = probe != kNone ? after(lookUps, probe) : kNone;
+            next.probes[i] = probe;
+        }
+        return next;
+    }
+
+    __device__ __forceinline__ static Numbers centersOf(
+            const LookUps& lookUps,
+            const Step& step) {
+        Numbers centers;
+#pragma unroll
+        for (int i = 0; i < kOfStep; ++i) {
+            centers.ofLists[i] = step.probes[i] != kNone
+                    ? lookUps.centerOf(step.probes[i], int(threadIdx.x))
+                    : 0.0f;
+        }
+        return centers;
+    }
+
+    __device__ __forceinline__ void keepNumbers(
+            uint32_t turn,
+            const Numbers& centers) const {
+        const int c = int(threadIdx.x);
+        if (c < kMostHeldDims) {
+            const float x = shared.query[c];
+#pragma unroll
+            for (int i = 0; i < kOfStep; ++i) {
+                shared.lists[turn * kOfStep + i][c] =
+                        LookUps::numberOf(x, centers.ofLists[i]);
+            }
+        }
+    }
+
+    /// Of inner products all lists have one already.
+    __device__ __forceinline__ void makeTables(
+            const LookUps& lookUps,
+            uint32_t turn,
+            const Step& step,
+            float (&bases)[kOfStep],
+            float& longest) const {
+#pragma unroll 1
+        for (int i = 0; i < kOfStep; ++i) {
+            if (step.probe(i) == kNone) {
+                break;
+            }
+            const float* list = shared.lists[turn * kOfStep + i];
+            if constexpr (kMetric == Metric::L2) {
+                makeTable(list, tableOf(turn, i));
+            }
+            const float base = lookUps.baseOf(list, shared.query);
+            bases[0] = i == 0 ? base : bases[0];
+            bases[kOfStep - 1] = i == kOfStep - 1 ? base : bases[kOfStep - 1];
+            if (isLastWarp()) {
+                longest = fmaxf(longest, lookUps.productOf(list, list));
+            }
+        }
+    }
+
+    // The codebook comes to where tables are later, 16 bytes at a time: pieces
+    // of a warp's rows lie side by side, the rows that a lane has of a part are
+    // some pieces.
     static constexpr int kOfPart = kOfWarp * kPartDims / 4; // pieces
     static constexpr int kOfRun = kOfPart / Order::kCopies;
     static constexpr int kPieces = kOfPart * Order::kParts; // of a warp
-    static_assert(
-            kPieces * 16 * (kThreads / kWarpSize) <=
-            Banks::kBytes + kIvfCodePieces * kIvfCodePieceBytes);
+    static_assert(kPieces * 16 * (kThreads / kWarpSize) <= Banks::kBytes);
 
     /// Where a piece lies, so that eight lanes that each read one of their own
     /// rows meet in no bank.
@@ -248,8 +253,9 @@ struct IvfHeldTables {
         endCopies();
     }
 
+    /// With codes on their way, which came later.
     __device__ __forceinline__ void takeRows() {
-        waitForAllCopies();
+        waitForCopies<Columns::Ring::kStages>();
         __syncwarp();
 #pragma unroll
         for (int i = 0; i < Order::kRounds; ++i) {
@@ -309,15 +315,15 @@ struct IvfHeldTables {
     }
 
     /// Of inner products all lists have one.
-    __device__ __forceinline__ static uint32_t listOf(uint32_t turn) {
-        return kMetric == Metric::L2 ? turn : 0;
+    __device__ __forceinline__ static uint32_t tableOf(uint32_t turn, int i) {
+        return kMetric != Metric::L2 ? 0
+                : kOfStep > 1        ? Order::tableOf(i, int(turn))
+                                     : Order::tableOf(int(turn), 0);
     }
 
-    __device__ __forceinline__ void makeTable(uint32_t turn) const {
-        const float* from =
-                kMetric == Metric::L2 ? shared.lists[turn] : shared.query;
-        uint8_t* to = tables + listOf(turn) * Banks::kListBytes +
-                code() * Banks::kRowBytes;
+    __device__ __forceinline__ void makeTable(const float* from, uint32_t table)
+            const {
+        uint8_t* to = tables + (table & 0x10080) + code() * Banks::kRowBytes;
 #pragma unroll
         for (int i = 0; i < Order::kRounds; ++i) {
             float s[kPartDims];
@@ -336,15 +342,6 @@ struct IvfHeldTables {
                 }
             }
         }
-    }
-
-    /// The square of a norm, for the bound.
-    __device__ __forceinline__ float longestOf(
-            const LookUps& lookUps,
-            uint32_t turn) const {
-        return isLastWarp()
-                ? lookUps.productOf(shared.lists[turn], shared.lists[turn])
-                : 0.0f;
     }
 };
 

@@ -16,7 +16,8 @@ struct IvfPartBanks {
     static constexpr int kListBytes = kIvfBanks * int(sizeof(float));
     static constexpr int kRowBytes = 2 * kListBytes;
     static constexpr int kRoundBytes = kIvfCodebookRows * kRowBytes;
-    static constexpr int kBytes = Order::kRounds * kRoundBytes;
+    /// Of two rounds, or of a round and two lists more.
+    static constexpr int kBytes = 2 * kRoundBytes;
     static_assert(
             kWarpSize == kIvfBanks && kRowBytes == 256 && kListBytes == 0x80 &&
             kRoundBytes == 1 << 16);

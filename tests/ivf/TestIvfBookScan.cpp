@@ -14,29 +14,10 @@ struct Shape {
 
 /// Of every size of a part; whole steps, parts of one, and more than one.
 constexpr Shape kShapes[] = {
-        {8, 4},
-        {8, 1},
-        {16, 1},
-        {24, 3},
-        {32, 16},
-        {40, 20},
-        {56, 14},
-        {64, 32},
-        {64, 16},
-        {72, 36},
-        {72, 18},
-        {96, 48},
-        {96, 24},
-        {96, 6},
-        {104, 52},
-        {120, 15},
-        {128, 64},
-        {128, 32},
-        {128, 16},
-        {128, 8},
-        {144, 72},
-        {192, 48},
-        {192, 96}};
+        {8, 4},    {8, 1},   {16, 1},   {24, 3},   {32, 16},  {40, 20},
+        {56, 14},  {64, 32}, {64, 16},  {72, 36},  {72, 18},  {96, 48},
+        {96, 24},  {96, 6},  {104, 52}, {120, 15}, {128, 64}, {128, 32},
+        {128, 16}, {128, 8}, {144, 72}, {192, 48}, {192, 96}};
 
 KernelCase caseOf(const Shape& shape, uint32_t seed) {
     KernelCase c = someCase(seed);
@@ -104,24 +85,31 @@ TEST_F(IvfBookScan, EveryShape) {
     }
 }
 
-TEST_F(IvfBookScan, HardValues) {
-    // Parts of 2, 4, 2, 8 and 16 components.
-    for (const Shape& shape :
-         {Shape{32, 16},
-          Shape{64, 16},
-          Shape{64, 32},
-          Shape{64, 8},
-          Shape{64, 4}}) {
-        scansOf(shape).hardValues(
-                {ListFill::Integers,
-                 ListFill::Equal,
-                 ListFill::Offset,
-                 ListFill::Small,
-                 ListFill::Huge,
-                 ListFill::Mixed,
-                 ListFill::NotFinite},
-                {1, 10, 32, 128});
-    }
+void hardValues(const Shape& shape) {
+    scansOf(shape).hardValues(
+            {ListFill::Integers,
+             ListFill::Equal,
+             ListFill::Offset,
+             ListFill::Small,
+             ListFill::Huge,
+             ListFill::Mixed,
+             ListFill::NotFinite},
+            {1, 10, 32, 128});
+}
+
+// Parts of so many components.
+TEST_F(IvfBookScan, HardValuesOf2) {
+    hardValues({32, 16});
+    hardValues({64, 32});
+}
+TEST_F(IvfBookScan, HardValuesOf4) {
+    hardValues({64, 16});
+}
+TEST_F(IvfBookScan, HardValuesOf8) {
+    hardValues({64, 8});
+}
+TEST_F(IvfBookScan, HardValuesOf16) {
+    hardValues({64, 4});
 }
 
 TEST_F(IvfBookScan, Queries) {
@@ -143,6 +131,25 @@ TEST_F(IvfBookScan, SmallLists) {
         c.nprobe = 5;
         c.k = 30;
         expectAlone(c);
+    }
+}
+
+/// Of tables in steps of two lists, or of one: whole steps and others, with
+/// empty lists between, of one block.
+TEST_F(IvfBookScan, ListsOfABlock) {
+    for (const Shape& shape : {Shape{128, 32}, Shape{128, 64}}) {
+        for (int count = 1; count <= 5; ++count) {
+            KernelCase c = caseOf(shape, uint32_t(count) + 50);
+            c.lengths.clear();
+            for (int list = 0; list < count; ++list) {
+                c.lengths.insert(c.lengths.end(), {0, 500 + 33 * list});
+            }
+            c.nprobe = int(c.lengths.size());
+            c.metric = count % 2 == 0 ? Metric::InnerProduct : Metric::L2;
+            c.q = 2;
+            c.multiprocessors = 1;
+            expectAlone(c);
+        }
     }
 }
 
