@@ -76,7 +76,8 @@ TEST(FewDimsPlan, Choice) {
     EXPECT_TRUE(goesByStrips(problemOf(4096, 4096, 2)));
     EXPECT_FALSE(goesByStrips(problemOf(100, 32768, 2)));
     // Many pairs of many components are for tensor cores.
-    EXPECT_TRUE(goesByStrips(problemOf(65537, 32768, 4)));
+    EXPECT_TRUE(goesByStrips(problemOf(65537, 32768, 5)));
+    EXPECT_FALSE(goesByStrips(problemOf(65537, 32768, 7)));
     for (int64_t n : {16384, 65536, 131072}) {
         EXPECT_TRUE(goesByStrips(problemOf(n, 32768, 4))) << n;
         EXPECT_FALSE(goesByStrips(problemOf(n, 32768, 5))) << n;

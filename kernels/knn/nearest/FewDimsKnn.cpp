@@ -127,7 +127,11 @@ double mostMicroseconds(const FlatKnnProblem& p) {
             ? 30 + ofMetric * (0.55e-3 * q + 0.207e-6 * pairs)
             : p.d < kLeastTensorDims // component by component
             ? 45 + 0.4e-6 * pairs / part
-            : 40 + ofMetric * (14.7e-3 * q + 0.125e-6 * pairs);
+            : 40 +
+                    ofMetric *
+                            std::min(
+                                    3.5e-3 * q + 0.206e-6 * pairs,
+                                    14.7e-3 * q + 0.125e-6 * pairs);
     const double most =
             isNearest && p.d > kLeastTensorDims ? other : kGiven * other;
     return allPairsPays(p) ? std::min(most, 0.88 * allPairsMicroseconds(p))
