@@ -35,19 +35,9 @@ def test_random_searches():
            "is wrong")
 
 
-def test_later_random_selections():
-    name = "select_sweep_0094109.json"
-    found = races(f"h200/{name}")
-    ours = [row for row in rows(f"h200/{name}") if row["method"] == OURS]
+def test_orders_of_random_selections():
+    ours = [row for row in rows("h200/select_sweep.json") if row["method"] == OURS]
     assert not any(row.get("wrong") for row in ours)
-    # A longer k is a sort; shorter times may be equal.
-    behind = [ratio for row, ratio in found if ratio < 1 and row["ms"] >= 0.02
-              and row["k"] <= row["cols"] / 4]
-    mean = math.exp(statistics.fmean(math.log(ratio) for _, ratio in found))
-    expect(f"`{name}`) has {len(ours)} cells")
-    expect(f"Ours is {mean:.2f} times as fast as the best rival in the geometric mean")
-    assert len(behind) == 6
-    expect(f"a rival is ahead in six, {span(behind)}: three of one row")
 
     def beyond(is_such, most):
         such = [row["ms"] / row["random_ms"] for row in ours
@@ -62,11 +52,26 @@ def test_later_random_selections():
            f"random order {len(slow)} take more than 1.3 times as long as random keys "
            f"(at most {max(slow):.2f}")
     cells, slow = beyond(lambda r: r["k"] > 2048 and not is_adversary(r), 1.6)
-    assert not slow
-    expect(f"of {cells} with larger k none more than 1.6")
-    cells, slow = beyond(is_adversary, 2.5)
     assert len(slow) == 1
-    expect(f"of {cells} adversaries one more than 2.5 ({slow[0]:.2f})")
+    expect(f"of {cells} with larger k one more than 1.6 ({slow[0]:.2f}")
+    cells, slow = beyond(is_adversary, 2.5)
+    assert len(slow) == 3
+    expect(f"of {cells} adversaries three more than 2.5 ({max(slow):.2f}")
+
+
+def test_earlier_random_selections():
+    for name, text in (("select_sweep_0094109.json", "of cells of 20 us and more whose "
+                        "k is at most a quarter of the row six behind, "),
+                       ("select_sweep_807a327.json", "16 of 640 behind, ")):
+        found = races(f"h200/{name}")
+        mean = math.exp(statistics.fmean(math.log(ratio) for _, ratio in found))
+        # A longer k is a sort; shorter times may be equal.
+        behind = [ratio for row, ratio in found if ratio < 1 and
+                  (name.endswith("807a327.json") or
+                   row["ms"] >= 0.02 and row["k"] <= row["cols"] / 4)]
+        assert len(behind) == (6 if "six" in text else 16)
+        worst = span(behind) if "six" in text else f"{min(behind):.2f} at worst"
+        expect(f"`{name}`, {mean:.2f} times, {text}{worst}")
 
 
 def test_later_random_searches():
