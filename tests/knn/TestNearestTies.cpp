@@ -1,20 +1,16 @@
 /// The one nearest of vectors many of which are as near: nearly all queries are
 /// searched again, from the result that they have.
 
-#include "tests/knn/CertifiedHarness.h"
+#include "tests/knn/NearestHarness.h"
 
 namespace faiss_bits::test {
 namespace {
 
-class NearestTies : public FlatKnnCertified {
+class NearestTies : public NearestKnn {
    protected:
     static CertifiedCase of(Metric metric, int64_t n, int d) {
-        CertifiedCase c;
-        c.metric = metric;
-        c.n = n;
-        c.d = d;
-        c.k = 1;
-        c.q = std::max<int64_t>(1500, (int64_t(1) << 26) / (n * d) + 3);
+        CertifiedCase c = NearestKnn::of(metric, n, d);
+        c.q = std::max<int64_t>(1500, c.q);
         return c;
     }
 

@@ -98,24 +98,6 @@ void launchAgainOfDims(
             .enqueue(params);
 }
 
-using Launch = void (*)(const FewDimsParams&, int, cudaStream_t);
-
-template <Metric kMetric>
-Launch launchOfMetric(int d) {
-    return d <= 2    ? launchOfDims<kMetric, 2>
-            : d <= 4 ? launchOfDims<kMetric, 4>
-            : d <= 6 ? launchOfDims<kMetric, 6>
-                     : launchOfDims<kMetric, 8>;
-}
-
-template <Metric kMetric>
-Launch launchAgainOfMetric(int d) {
-    return d <= 2    ? launchAgainOfDims<kMetric, 2>
-            : d <= 4 ? launchAgainOfDims<kMetric, 4>
-            : d <= 6 ? launchAgainOfDims<kMetric, 6>
-                     : launchAgainOfDims<kMetric, 8>;
-}
-
 void check(Metric metric, int d) {
     BITS_THROW_IF_NOT_FMT(
             d >= 1 && d <= kMostFewDims,
@@ -128,6 +110,20 @@ void check(Metric metric, int d) {
             int(metric));
 }
 
+/// launch.operator()<kMetric, kDims>() for the components that a kernel has.
+template <class Launch>
+void withShape(Metric metric, int d, Launch launch) {
+    check(metric, d);
+    const auto ofMetric = [&]<Metric kMetric>() {
+        d <= 2           ? launch.template operator()<kMetric, 2>()
+                : d <= 4 ? launch.template operator()<kMetric, 4>()
+                : d <= 6 ? launch.template operator()<kMetric, 6>()
+                         : launch.template operator()<kMetric, 8>();
+    };
+    metric == Metric::L2 ? ofMetric.template operator()<Metric::L2>()
+                         : ofMetric.template operator()<Metric::InnerProduct>();
+}
+
 } // namespace
 
 void launchFewDims(
@@ -135,12 +131,9 @@ void launchFewDims(
         const FewDimsParams& params,
         int queriesOfThread,
         cudaStream_t stream) {
-    const int d = params.search.d;
-    check(metric, d);
-    const Launch launch = metric == Metric::L2
-            ? launchOfMetric<Metric::L2>(d)
-            : launchOfMetric<Metric::InnerProduct>(d);
-    launch(params, queriesOfThread, stream);
+    withShape(metric, params.search.d, [&]<Metric kMetric, int kDims>() {
+        launchOfDims<kMetric, kDims>(params, queriesOfThread, stream);
+    });
 }
 
 void launchFewDimsAgain(
@@ -148,12 +141,9 @@ void launchFewDimsAgain(
         const FewDimsParams& params,
         int multiprocessors,
         cudaStream_t stream) {
-    const int d = params.search.d;
-    check(metric, d);
-    const Launch launch = metric == Metric::L2
-            ? launchAgainOfMetric<Metric::L2>(d)
-            : launchAgainOfMetric<Metric::InnerProduct>(d);
-    launch(params, multiprocessors, stream);
+    withShape(metric, params.search.d, [&]<Metric kMetric, int kDims>() {
+        launchAgainOfDims<kMetric, kDims>(params, multiprocessors, stream);
+    });
 }
 
 } // namespace faiss_bits

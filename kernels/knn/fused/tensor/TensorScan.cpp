@@ -7,73 +7,13 @@
 #include "kernels/knn/fused/tensor/DenseScan.h"
 #include "kernels/knn/fused/tensor/MmaShape.h"
 #include "kernels/knn/fused/tensor/NearestTiles.h"
+#include "kernels/knn/fused/tensor/TensorScanChecks.h"
 #include "kernels/knn/fused/tensor/TensorScanPlan.h"
 #include "kernels/knn/fused/tensor/WgmmaShape.h"
 
 namespace faiss_bits {
 
 namespace {
-
-/// Cosines are distances of normalised rows.
-bool isByL2(const TensorScanProblem& problem) {
-    return problem.metric != Metric::InnerProduct;
-}
-
-void check(const TensorScanProblem& problem) {
-    BITS_THROW_IF_NOT_FMT(
-            problem.metric == Metric::L2 ||
-                    problem.metric == Metric::InnerProduct ||
-                    problem.metric == Metric::Cosine,
-            "metric = %d is no product",
-            int(problem.metric));
-    BITS_THROW_IF_NOT_FMT(
-            problem.numQueries >= 0 && problem.numQueries < idx_t(1) << 31,
-            "numQueries = %lld is outside 0..2^31 - 1",
-            (long long)problem.numQueries);
-    BITS_THROW_IF_NOT_FMT(
-            problem.numVectors >= 0 &&
-                    problem.numVectors < (idx_t(1) << 32) - 1024,
-            "numVectors = %lld is outside 0..2^32 - 1025",
-            (long long)problem.numVectors);
-    BITS_THROW_IF_NOT_FMT(
-            problem.d >= 1 && problem.d <= 1 << 21,
-            "d = %d is outside 1..2^21",
-            problem.d);
-    if (problem.numQueries == 0 || problem.numVectors == 0) {
-        return;
-    }
-    BITS_THROW_IF_NOT_FMT(problem.queries.pieces, "queries.pieces = nullptr");
-    BITS_THROW_IF_NOT_FMT(
-            problem.queries.inverses, "queries.inverses = nullptr");
-    BITS_THROW_IF_NOT_FMT(problem.vectors.pieces, "vectors.pieces = nullptr");
-    BITS_THROW_IF_NOT_FMT(problem.vectors.facts, "vectors.facts = nullptr");
-    if (isByL2(problem)) {
-        BITS_THROW_IF_NOT_FMT(problem.vectors.norms, "vectors.norms = nullptr");
-        BITS_THROW_IF_NOT_FMT(
-                problem.vectors.normSteps, "vectors.normSteps = nullptr");
-        BITS_THROW_IF_NOT_FMT(problem.queryNorms, "queryNorms = nullptr");
-    }
-}
-
-void checkPassed(const PassedLists& passed) {
-    BITS_THROW_IF_NOT_FMT(passed.limits, "passed.limits = nullptr");
-    BITS_THROW_IF_NOT_FMT(
-            passed.counts || passed.bits, "passed.counts = nullptr");
-    BITS_THROW_IF_NOT_FMT(
-            passed.columns || passed.capacity == 0 || passed.bits ||
-                    passed.products,
-            "passed.columns = nullptr");
-}
-
-void checkKernel(TensorScanKernel kernel, const DeviceTraits& device) {
-    BITS_THROW_IF_NOT_FMT(
-            hasTensorScan(kernel, device),
-            "kernel = %d is not in this build, or not for compute capability "
-            "%d.%d",
-            int(kernel),
-            device.computeCapability / 10,
-            device.computeCapability % 10);
-}
 
 bool usesWgmma(TensorScanKernel kernel, const DeviceTraits& device) {
     return kernel == TensorScanKernel::Wgmma ||
@@ -175,12 +115,12 @@ void runTensorScan(
         const TensorScanProblem& problem,
         const DeviceTraits& device,
         cudaStream_t stream) {
-    check(problem);
-    checkKernel(problem.kernel, device);
+    checkTensorScan(problem);
+    checkTensorScanKernel(problem.kernel, device);
     if (problem.numQueries == 0 || problem.numVectors == 0) {
         return;
     }
-    checkPassed(problem.passed);
+    checkPassedLists(problem.passed);
     const bool byWgmma = usesWgmma(problem.kernel, device);
     const TensorImageLayout image(problem.numVectors, problem.d);
     TensorScanParams params = paramsOf(problem, image);
@@ -223,8 +163,8 @@ void runByteScan(
         const ByteImage& vectors,
         const DeviceTraits& device,
         cudaStream_t stream) {
-    check(problem);
-    checkKernel(TensorScanKernel::Wgmma, device);
+    checkTensorScan(problem);
+    checkTensorScanKernel(TensorScanKernel::Wgmma, device);
     BITS_THROW_IF_NOT_FMT(
             problem.metric == Metric::L2,
             "metric = %d has no scan in 8 bits",
@@ -236,7 +176,7 @@ void runByteScan(
     if (problem.numQueries == 0 || problem.numVectors == 0) {
         return;
     }
-    checkPassed(problem.passed);
+    checkPassedLists(problem.passed);
     BITS_THROW_IF_NOT_FMT(problem.tileCosts, "tileCosts = nullptr");
     BITS_THROW_IF_NOT_FMT(queries.pieces, "queries.pieces = nullptr");
     BITS_THROW_IF_NOT_FMT(vectors.pieces, "vectors.pieces = nullptr");
@@ -264,7 +204,7 @@ void runByteScan(
     launchByteScan(
             params, device.multiprocessors, device.blockSharedBytes, stream);
 #else
-    (void)stream; // checkKernel() has thrown
+    (void)stream; // checkTensorScanKernel() has thrown
 #endif
 }
 
@@ -308,8 +248,8 @@ void runNearestScan(
         const NearestStrips& nearest,
         const DeviceTraits& device,
         cudaStream_t stream) {
-    check(problem);
-    checkKernel(problem.kernel, device);
+    checkTensorScan(problem);
+    checkTensorScanKernel(problem.kernel, device);
     if (problem.numQueries == 0 || problem.numVectors == 0) {
         return;
     }
@@ -380,8 +320,8 @@ void runStripScan(
         float* keys,
         const DeviceTraits& device,
         cudaStream_t stream) {
-    check(problem);
-    checkKernel(problem.kernel, device);
+    checkTensorScan(problem);
+    checkTensorScanKernel(problem.kernel, device);
     if (problem.numQueries == 0 || problem.numVectors == 0) {
         return;
     }
