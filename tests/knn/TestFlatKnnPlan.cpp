@@ -239,8 +239,12 @@ TEST(FlatKnnPlan, ImagesHelpFromSomeDimensionsOn) {
 
 /// Many queries of few vectors, in few dimensions or with a large k.
 TEST(FlatKnnPlan, FewVectorsMakeAMatrix) {
-    const auto isMatrix = [](idx_t n, idx_t q, int d, int k) {
-        return planOfFastDouble(n, q, d, k).allPairs.has_value();
+    const auto isMatrix = [](idx_t n,
+                             idx_t q,
+                             int d,
+                             int k,
+                             Metric metric = Metric::L2) {
+        return planOfFastDouble(n, q, d, k, metric).allPairs.has_value();
     };
     EXPECT_TRUE(isMatrix(256, 262144, 128, 64));
     EXPECT_FALSE(isMatrix(256, 262144, 128, 32)); // all at once
@@ -252,12 +256,38 @@ TEST(FlatKnnPlan, FewVectorsMakeAMatrix) {
     EXPECT_TRUE(isMatrix(256, 262144, 768, 1));
     EXPECT_FALSE(isMatrix(193, 262144, 128, 1)); // the nearest one
     EXPECT_FALSE(isMatrix(2048, 262144, 16, 1));
+    // Few pairs of them, and more of cosines, whose image costs time.
+    EXPECT_TRUE(isMatrix(2047, 512, 116, 1));
+    EXPECT_TRUE(isMatrix(4096, 17, 1024, 1));
+    EXPECT_TRUE(isMatrix(16384, 64, 64, 1));
+    EXPECT_TRUE(isMatrix(4096, 500, 128, 1));
+    EXPECT_FALSE(isMatrix(4096, 1000, 128, 1));
+    EXPECT_FALSE(isMatrix(16384, 512, 128, 1));
+    EXPECT_FALSE(isMatrix(16385, 64, 64, 1));
+    EXPECT_TRUE(isMatrix(2047, 512, 116, 1, Metric::Cosine));
+    EXPECT_TRUE(isMatrix(4096, 17, 1024, 1, Metric::Cosine));
+    EXPECT_TRUE(isMatrix(4096, 1000, 128, 1, Metric::Cosine));
+    EXPECT_FALSE(isMatrix(4096, 2000, 128, 1, Metric::Cosine));
     EXPECT_TRUE(isMatrix(512, 10000, 16, 10));
     EXPECT_FALSE(isMatrix(2048, 10000, 16, 10)); // strips
     EXPECT_FALSE(isMatrix(16384, 10000, 16, 10));
     EXPECT_FALSE(isMatrix(16384, 262144, 128, 32));
     EXPECT_FALSE(isMatrix(4096, 10000, 768, 10));
     EXPECT_FALSE(isMatrix(1 << 20, 10000, 2, 10));
+}
+
+/// Distances to a sample are of differences where those of the scan are.
+TEST(FlatKnnPlan, Samples) {
+    const auto sampling = [](int d, Metric metric) -> std::string {
+        const auto plan = planOfFastDouble(32769, 4096, d, 17, metric).fused;
+        return plan && plan->sampling ? plan->sampling->name : "none";
+    };
+    for (int d : {1, 2, 3}) {
+        EXPECT_EQ(sampling(d, Metric::L2), "pairwise");
+        EXPECT_EQ(sampling(d, Metric::InnerProduct), "gemm");
+        EXPECT_EQ(sampling(d, Metric::L1), "pairwise");
+    }
+    EXPECT_EQ(sampling(4, Metric::L2), "none"); // strips
 }
 
 /// Every selection of the run fits the scratch that the plan has set aside.

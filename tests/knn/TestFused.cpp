@@ -129,6 +129,29 @@ TEST_F(FusedKnn, OffsetsAreProven) {
     }
 }
 
+/// Of one to three dimensions neighbours are nearer than products tell, near
+/// the origin too: samples are met by differences.
+TEST_F(FusedKnn, FewDimensionsAreProven) {
+    for (Hard kind : {Hard::Offset, Hard::Infinite}) {
+        for (int64_t q : {17, 300}) {
+            for (int d : {1, 2, 3}) {
+                CertifiedCase c;
+                c.n = 200000;
+                c.q = q;
+                c.d = d;
+                c.k = 2;
+                ASSERT_TRUE(isFused(c)) << c.describe();
+                // Of one query in 50 a component is infinite, or no number.
+                EXPECT_LE(expectCanonical(c, kind).repeated, unsigned(q / 5))
+                        << c.describe();
+                if (HasFatalFailure()) {
+                    return;
+                }
+            }
+        }
+    }
+}
+
 /// Many queries and vectors: the limits of a second sample.
 TEST_F(FusedKnn, SecondSample) {
     for (Hard kind :

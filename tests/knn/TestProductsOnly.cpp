@@ -41,6 +41,17 @@ TEST(ProductsOnly, PlansProducts) {
     }
 }
 
+/// Which has no distances of differences but the scan's.
+TEST(ProductsOnly, SamplesOfFewDimensionsAreProducts) {
+    for (Metric metric : {Metric::L2, Metric::InnerProduct}) {
+        FlatKnnProblem p = problemOf(metric, 32769, 4096);
+        p.d = 3;
+        const FlatKnnPlan plan = planFlatKnn(p, SIZE_MAX);
+        ASSERT_TRUE(plan.fused && plan.fused->sampling);
+        EXPECT_STREQ(plan.fused->sampling->name, "gemm");
+    }
+}
+
 TEST(ProductsOnly, PlansTheNearestOfFewVectors) {
     for (Metric metric : {Metric::L2, Metric::InnerProduct}) {
         FlatKnnProblem p = problemOf(metric, 4096, 1000);

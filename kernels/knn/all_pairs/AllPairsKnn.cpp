@@ -7,6 +7,7 @@
 #include "kernels/knn/all_pairs/AllPairsLaunch.h"
 #include "kernels/knn/all_pairs/digits/DigitSearch.h"
 #include "kernels/knn/certified/Certified.h"
+#include "kernels/knn/fused/FusedCost.h"
 #include "kernels/knn/fused/FusedKnn.h"
 #include "kernels/knn/fused/FusedParams.h"
 #include "kernels/knn/nearest/NearestKnn.h"
@@ -278,15 +279,15 @@ bool allPairsPays(const FlatKnnProblem& p) {
     if (!takesAllPairs(p)) {
         return false;
     }
-    if (takesNearest(p)) {
-        // Strips of one tile, whose queries are often searched again.
-        return isOfProducts(p.metric) &&
-                p.numVectors <= (p.d < 512 ? 192 : 256);
+    const bool isNearest = takesNearest(p);
+    if (isNearest && p.numVectors <= (p.d < 512 ? 192 : 256)) {
+        return true; // strips of one tile, often searched again
     }
     // What selections of wider rows take besides.
     constexpr double kWideRows = 30;
     const double time = allPairsMicroseconds(p);
-    return p.numVectors <= kMostVectors
+    return isNearest ? time < 0.9 * nearestMicroseconds(p)
+            : p.numVectors <= kMostVectors
             ? time < 0.9 * candidatesMicroseconds(p)
             : time + kWideRows < 0.9 * sampledMicroseconds(p);
 }

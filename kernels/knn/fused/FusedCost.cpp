@@ -147,6 +147,21 @@ double searchImageMicroseconds(
     return 0.28e-3 * n + 4.25 * readMicroseconds(4 * n * p.d, speed);
 }
 
+double nearestMicroseconds(const FlatKnnProblem& p) {
+    const double part = p.device.multiprocessors / 132.0;
+    const double q = double(p.numQueries);
+    const double pairs = q * double(p.numVectors);
+    const double ofMetric = p.metric == Metric::InnerProduct ? 1 : 1.15;
+    // Of more than a step of the products. Candidates of a query are met one
+    // after another, by eight lanes.
+    const double longer = std::max(0, p.d - 16);
+    const double scan = (0.207e-6 + 2.5e-9 * longer) * pairs;
+    // Cosines make an image each time, in eight kernels.
+    const double image =
+            p.metric == Metric::Cosine ? 40 + searchImageMicroseconds(p) : 0;
+    return 30 + 0.075 * longer + image + ofMetric * (0.55e-3 * q + scan) / part;
+}
+
 double fusedTensorMicroseconds(
         const FusedPlan& plan,
         const FlatKnnProblem& p,

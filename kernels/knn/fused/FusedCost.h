@@ -41,6 +41,10 @@ double searchImageMicroseconds(
         const FlatKnnProblem& problem,
         const DeviceSpeed& speed = {});
 
+/// Of a search for the nearest one (NearestKnn.h) whose vectors 16 bits tell
+/// apart, with a kept image where the metric has one.
+double nearestMicroseconds(const FlatKnnProblem& problem);
+
 /// Of a plan by the tensor method.
 double fusedTensorMicroseconds(
         const FusedPlan& plan,

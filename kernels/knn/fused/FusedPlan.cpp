@@ -289,7 +289,7 @@ std::optional<FusedPlan> planFused(const FlatKnnProblem& p, size_t maxBytes) {
     }
     planSamples(plan, p);
     if (batchOf(p) > kFewQueries) {
-        plan.sampling = &distanceMethodFor(sampleProblem(p, plan));
+        plan.sampling = &samplingMethod(p, plan);
     }
 
     return fitQueries(plan, p, kMostTileQueries, maxBytes, [](FusedPlan& plan) {

@@ -29,6 +29,17 @@ FlatKnnProblem sampleProblem(
     return sample;
 }
 
+const DistanceMethod& samplingMethod(
+        const FlatKnnProblem& problem,
+        const FusedPlan& plan) {
+#ifndef FAISS_BITS_PRODUCTS_ONLY
+    if (problem.metric == Metric::L2 && plan.method == &kPairwiseFusedMethod) {
+        return kPairwiseMethod;
+    }
+#endif
+    return distanceMethodFor(sampleProblem(problem, plan));
+}
+
 FusedScratch::FusedScratch(
         const FlatKnnProblem& p,
         const FusedPlan& plan,

@@ -35,4 +35,12 @@ FlatKnnProblem sampleProblem(
         const FlatKnnProblem& problem,
         const FusedPlan& plan);
 
+/// How distances of many queries to it are found. Products of L2 are off by a
+/// part of the norms' squares; where the scan goes component by component, as
+/// of one to three dimensions, neighbours are nearer than that, and distances
+/// are of differences. Where only products are built they are products.
+const DistanceMethod& samplingMethod(
+        const FlatKnnProblem& problem,
+        const FusedPlan& plan);
+
 } // namespace faiss_bits

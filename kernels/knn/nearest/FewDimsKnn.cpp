@@ -6,6 +6,7 @@
 #include "kernels/common/Error.h"
 #include "kernels/knn/all_pairs/AllPairsKnn.h"
 #include "kernels/knn/certified/Certified.h"
+#include "kernels/knn/fused/FusedCost.h"
 #include "kernels/knn/fused/FusedKnn.h"
 #include "kernels/knn/fused/FusedParams.h"
 #include "kernels/knn/nearest/FewDimsBound.h"
@@ -123,8 +124,7 @@ double mostMicroseconds(const FlatKnnProblem& p) {
     constexpr double kGiven = 1.25;
     constexpr int kLeastTensorDims = 4;
     const bool isNearest = takesNearest(p);
-    const double other = isNearest
-            ? 30 + ofMetric * (0.55e-3 * q + 0.207e-6 * pairs)
+    const double other = isNearest ? nearestMicroseconds(p)
             : p.d < kLeastTensorDims // component by component
             ? 45 + 0.4e-6 * pairs / part
             : 40 +

@@ -41,6 +41,8 @@ Launch launchFor(const FlatKnnProblem& p) {
             return launchPairwise<LinfTerm>;
         case Metric::Lp:
             return launchForPower(p.metricArg);
+        case Metric::L2: // of samples: samplingMethod()
+            return launchForPower(2);
         case Metric::Canberra:
             return launchPairwise<CanberraTerm>;
         case Metric::BrayCurtis:
