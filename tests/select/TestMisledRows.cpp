@@ -254,6 +254,14 @@ TEST_F(MisledRows, OneBlockARow) {
     expectAllLies(20, 37013, {40, 1000}, onSmallDevice);
 }
 
+/// So many that some of those whose neighbours are alike are read again.
+TEST_F(MisledRows, OneBlockARowOfManyAlike) {
+    const auto shape = problemOf(600, 7504, 262, DataType::Float16, true);
+    ASSERT_TRUE(planThreshold(onSmallDevice(shape)).fused);
+    expectSelects(onSmallDevice(shape), Lie::RandomWalk);
+    expectSelects(onSmallDevice(shape), Lie::ClustersInRandom);
+}
+
 /// More than the other blocks sort.
 TEST_F(MisledRows, OneBlockOfLargeK) {
     const auto shape = problemOf(52, 20001, 4096, DataType::Float32, false);
@@ -278,10 +286,27 @@ TEST_F(MisledRows, ReadAgainByAllBlocks) {
 
 /// With a second sample as large as the first, drawn in a launch of its own.
 TEST_F(MisledRows, ReadAgainAfterALaunchThatDraws) {
-    const auto shape =
-            problemOf(4, idx_t(1) << 25, 50, DataType::Float32, false);
+    const auto shape = problemOf(129, 1040448, 50, DataType::Float32, false);
     ASSERT_EQ(planThreshold(shape).secondDraw, SecondDraw::Alone);
     expectSelects(shape, Lie::SampleIsBest);
+}
+
+/// With one that was drawn beside the first, of several rows.
+TEST_F(MisledRows, ReadAgainAfterBothWereDrawn) {
+    const auto shape = problemOf(5, 13421773, 805, DataType::Float16, true);
+    ASSERT_EQ(planThreshold(shape).secondDraw, SecondDraw::WithFirst);
+    expectSelects(shape, Lie::SampleIsBest);
+    expectSelects(shape, Lie::SampleIsWorst);
+}
+
+/// Of large k, whose lists have room for most of a row, but not for all of it.
+TEST_F(MisledRows, ReadAgainWhereNearlyAllPassed) {
+    const auto shape = problemOf(2, 1200007, 300000, DataType::Float32, false);
+    const ThresholdPlan plan = planThreshold(shape);
+    ASSERT_TRUE(plan.againPlaces > 0 && plan.capacity > 0.9 * shape.cols);
+    for (const Lie lie : kLies) {
+        expectSelects(shape, lie);
+    }
 }
 
 /// And what both turns misled by clusters of blocks, of any size.

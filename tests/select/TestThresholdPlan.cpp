@@ -285,6 +285,8 @@ TEST(ThresholdPlans, LongRowsHaveAnotherTurn) {
         }
         EXPECT_TRUE(plan.againPlaces > 0 || p.cols < 1 << 22)
                 << plan.toString();
+        EXPECT_TRUE(plan.againPlaces == 0 || plan.capacity < p.cols)
+                << plan.toString();
         (plan.againPlaces > 0 ? with : without) += 1;
     });
     EXPECT_GT(with, 100u);

@@ -1,6 +1,8 @@
 /// What SampleThreshold's plan does with shapes whose times were measured. None
 /// makes a CUDA call.
 
+#include <tuple>
+
 #include <gtest/gtest.h>
 
 #include "kernels/select/threshold/HeldPlan.h"
@@ -27,14 +29,62 @@ TEST(ThresholdShapes, FewRowsHaveASecondSampleAsLargeAsTheFirst) {
     EXPECT_EQ(drawn(1, 7682657, 5, wide), SecondDraw::WithFirst);
     EXPECT_EQ(drawn(1, 1 << 27, 2048, narrow), SecondDraw::WithFirst);
     EXPECT_EQ(drawn(2, 1 << 24, 50, wide), SecondDraw::WithFirst);
-    // 96 blocks draw the first one of three rows.
-    EXPECT_EQ(drawn(3, 1 << 25, 50, wide), SecondDraw::ByEachBlock);
-    EXPECT_EQ(drawn(4, 1 << 25, 50, wide), SecondDraw::Alone);
-    EXPECT_EQ(drawn(4, (1 << 25) - 1, 50, wide), SecondDraw::ByEachBlock);
-    EXPECT_EQ(drawn(4, 1 << 26, 50, narrow), SecondDraw::Alone);
-    EXPECT_EQ(drawn(4, 1 << 25, 50, narrow), SecondDraw::ByEachBlock);
+    // Each of the samples by half as many blocks.
+    EXPECT_EQ(drawn(3, 1 << 25, 50, wide), SecondDraw::WithFirst);
+    EXPECT_EQ(drawn(5, 13421773, 805, narrow), SecondDraw::WithFirst);
+    EXPECT_EQ(drawn(5, 13421772, 805, narrow), SecondDraw::ByEachBlock);
+    EXPECT_EQ(drawn(128, 1 << 22, 50, wide), SecondDraw::WithFirst);
+    EXPECT_EQ(drawn(129, 1 << 22, 50, wide), SecondDraw::Alone);
+    EXPECT_EQ(drawn(129, 1040447, 50, wide), SecondDraw::ByEachBlock);
+    EXPECT_EQ(drawn(129, 1040448, 50, wide), SecondDraw::Alone);
     // One block draws it.
     EXPECT_EQ(drawn(1, 5640430, 249526, narrow), SecondDraw::ByEachBlock);
+}
+
+/// Both samples of a row are drawn by as many blocks as one of them otherwise.
+TEST(ThresholdShapes, TwoSamplesTakeNoMoreBlocksThanOne) {
+    for (const idx_t rows : {3, 4, 5, 16, 23, 64, 65, 128}) {
+        SelectProblem p = onH200(
+                rows, ((1 << 27) - 1) / (2 * rows), 50, DataType::Float16);
+        p.device.computeCapability = 80; // clusters would take some
+        const ThresholdPlan one = planThreshold(p);
+        p.cols = (1 << 27) / (2 * rows) + 1;
+        const ThresholdPlan both = planThreshold(p);
+        ASSERT_EQ(both.secondDraw, SecondDraw::WithFirst) << both.toString();
+        ASSERT_EQ(one.secondDraw, SecondDraw::ByEachBlock) << one.toString();
+        EXPECT_EQ(2 * both.sampleParts, one.sampleParts) << rows;
+    }
+}
+
+/// Rows whose neighbours are alike have fewer survivors where they are so many
+/// that one in a hundred may be read again; random ones as many as ever.
+TEST(ThresholdShapes, ManyAlikeRowsHaveLowerRanks) {
+    const auto ranksOf = [](idx_t rows, idx_t cols, int k, DataType type) {
+        const ThresholdPlan plan = planThreshold(onH200(rows, cols, k, type));
+        EXPECT_TRUE(plan.fused) << plan.toString();
+        return plan.sampleRanks;
+    };
+    for (const auto& [cols, k, type] :
+         {std::tuple(8759, 1063, DataType::Float32),
+          std::tuple(7504, 262, DataType::Float16)}) {
+        const auto few = ranksOf(32 * 132 - 1, cols, k, type);
+        const auto many = ranksOf(32 * 132, cols, k, type);
+        EXPECT_EQ(many[0].rank, few[0].rank);
+        EXPECT_EQ(many[0].most, few[0].most);
+        for (int i = 1; i < kSampleRanks; ++i) {
+            EXPECT_LE(many[i].rank, few[i].rank) << i;
+        }
+        EXPECT_LT(many.back().rank, 0.9 * few.back().rank);
+    }
+}
+
+/// A limit far too high is seen by a list that is full, and not all of a row is
+/// sorted.
+TEST(ThresholdShapes, NoListHasRoomForAllOfARow) {
+    const ThresholdPlan plan = planThreshold(onH200(2, 3850145, 1048575));
+    EXPECT_GT(plan.againPlaces, 0);
+    EXPECT_GE(plan.capacity, 0.93 * 3850145);
+    EXPECT_LT(plan.capacity, 0.94 * 3850145);
 }
 
 /// Rows of large k that are too many for longer lists have another turn too,

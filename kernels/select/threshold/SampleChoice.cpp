@@ -18,6 +18,16 @@ double rareSum(double mean, double size = 1) {
     return std::ceil(mean + 3.43 * std::sqrt(size * mean) + 2 * size);
 }
 
+/// The same once in a hundred times.
+double seldomSum(double mean, double size) {
+    return std::ceil(mean + 2.33 * std::sqrt(size * mean) + size);
+}
+
+/// Rows of a multiprocessor that are so many that one in a hundred may be read
+/// again: they take that much more time together, where a row among few would
+/// be what the others wait for.
+constexpr idx_t kManyRows = 32;
+
 /// Part of the rank that the limit's may turn out to be above it.
 double slackOf(int k) {
     return k <= kMaxSelectK ? 1.0 / 8 : 1.0 / 64;
@@ -26,6 +36,22 @@ double slackOf(int k) {
 /// Largest rank: beyond, the groups tell little.
 double mostRank(const SampleDraw& draw, int k) {
     return draw.groups * 0.8 / (1 + slackOf(k));
+}
+
+/// Entries of the sample that are expected among the k best.
+double expectedOf(const SampleChoice& sample, const SelectProblem& p) {
+    return p.k * sample.draw.size / p.cols;
+}
+
+/// A rank, but no lower than in random order, and the highest that it may turn
+/// out to be.
+SampleRank rankFrom(
+        const SampleChoice& sample,
+        const SelectProblem& p,
+        double rank) {
+    const double most = std::max(mostRank(sample.draw, p.k), sample.rank);
+    const double taken = std::clamp(rank, sample.rank, most);
+    return {int(taken), int(taken * (1 + slackOf(p.k)))};
 }
 
 /// Survivors if the limit is lowered on the way at the best place: a part f of
@@ -117,19 +143,24 @@ std::array<SampleRank, kSampleRanks> sampleRanks(
         const SelectProblem& p,
         bool mayGrow) {
     std::array<SampleRank, kSampleRanks> ranks;
-    const double most = mayGrow ? mostRank(sample.draw, p.k) : sample.rank;
-    const double expected = p.k * sample.draw.size / p.cols;
+    const bool areMany = p.rows >= kManyRows * p.device.multiprocessors;
+    const auto sum = areMany ? seldomSum : rareSum;
     for (int i = 0; i < kSampleRanks; ++i) {
         const double alike =
                 std::min<double>(kLeastDispersion * (1 << i), kSampleRun);
-        const double rank = i == 0
-                ? sample.rank
-                : sample.draw.rankOf(rareSum(expected, alike));
-        // Of rows more alike it is no lower.
-        const double taken = std::clamp(rank, sample.rank, most);
-        ranks[i] = {int(taken), int(taken * (1 + slackOf(p.k)))};
+        const double wanted = sum(expectedOf(sample, p), alike);
+        const bool grows = i > 0 && mayGrow;
+        ranks[i] = rankFrom(
+                sample, p, grows ? sample.draw.rankOf(wanted) : sample.rank);
     }
     return ranks;
+}
+
+double mostAlikeSurvivors(const SampleChoice& sample, const SelectProblem& p) {
+    const SampleDraw& draw = sample.draw;
+    const double wanted = rareSum(expectedOf(sample, p), kSampleRun);
+    const SampleRank rank = rankFrom(sample, p, draw.rankOf(wanted));
+    return p.cols * draw.entriesOf(rank.most) / draw.size;
 }
 
 } // namespace faiss_bits

@@ -65,10 +65,15 @@ SampleChoice bestSample(
         double maxCapacity);
 
 /// Ranks of the limit by dispersion; where they may not grow, all are that of
-/// random order.
+/// random order. Of many rows, one in a hundred whose neighbours are alike may
+/// have a limit that is too low; of few rows, it is as rare as in random order.
 std::array<SampleRank, kSampleRanks> sampleRanks(
         const SampleChoice& sample,
         const SelectProblem& p,
         bool mayGrow);
+
+/// What the highest rank leaves in the mean where too few survive as rarely as
+/// in random order.
+double mostAlikeSurvivors(const SampleChoice& sample, const SelectProblem& p);
 
 } // namespace faiss_bits

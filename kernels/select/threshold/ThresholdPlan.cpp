@@ -31,8 +31,13 @@ constexpr idx_t kLeastAgainCols = idx_t(1) << 17;
 /// launches that one more tells little.
 constexpr idx_t kLeastSortedAgainCols = idx_t(1) << 15;
 
-/// Bytes of a problem whose second sample has a launch of its own, which takes
-/// up to 3 us where it is not needed (measured, H200).
+/// Bytes of a problem whose second sample is drawn beside the first, each by
+/// half as many blocks as the first one alone has; and its most rows, for which
+/// a row has two blocks or more of either.
+constexpr idx_t kLeastDrawnBeside = idx_t(1) << 27;
+constexpr idx_t kMostRowsBeside = 128;
+/// Bytes of one whose second sample has a launch of its own, which takes up to
+/// 3 us where it is not needed (measured, H200).
 constexpr idx_t kLeastDrawnAlone = idx_t(1) << 29;
 
 /// Columns that a block reads at a time of a row which both turns misled.
@@ -40,6 +45,10 @@ constexpr idx_t kLastTile = idx_t(1) << 14;
 
 /// Room for the survivors of rows whose neighbours are alike, of all rows.
 constexpr double kMostAlike = 1 << 26;
+/// Most of a row that survives where there is a second turn: a limit that lets
+/// more through is far too high, and the sort of so many takes longer than
+/// another read.
+constexpr double kMostOfRow = 15.0 / 16;
 
 /// Rows that a cluster of so many blocks or more reads: from so many columns
 /// on, and up to so many for each of its blocks, or so many bytes.
@@ -116,9 +125,27 @@ idx_t segmentOf(const SelectProblem& p, idx_t rows) {
             divUp(divUp(p.cols, wanted), kTile) * kTile, kTile, 32 * kTile);
 }
 
+idx_t bytesOf(const SelectProblem& p) {
+    return p.rows * p.cols * idx_t(sizeOf(p.keyType));
+}
+
+/// Whether both samples are drawn by as many blocks as the first one alone has
+/// otherwise, each in more places.
+bool drawsBeside(const SelectProblem& p) {
+    return p.rows <= kMostRowsBeside && bytesOf(p) >= kLeastDrawnBeside;
+}
+
+/// Blocks that draw the first sample of a row, at most.
+uint32_t samplePartsOf(const SelectProblem& p) {
+    const uint32_t most = std::bit_floor(
+            uint32_t(std::clamp<idx_t>(512 / p.rows, 1, kMaxSampleParts)));
+    const bool areBusy = 2 * p.rows * most > p.device.multiprocessors;
+    return drawsBeside(p) && areBusy ? most / 2 : most;
+}
+
 /// A second sample as large as the first, which takes no longer lists: by
 /// multiprocessors that have nothing else to do, or where the read takes far
-/// longer than another launch.
+/// longer than to draw it, or than another launch.
 SecondDraw secondDrawOf(
         const SelectProblem& p,
         const SampleChoice& first,
@@ -126,11 +153,10 @@ SecondDraw secondDrawOf(
     if (first.parts == 1 || !mayGrow) {
         return SecondDraw::ByEachBlock;
     }
-    return 2 * p.rows * first.parts <= p.device.multiprocessors
-            ? SecondDraw::WithFirst
-            : p.rows * p.cols * idx_t(sizeOf(p.keyType)) >= kLeastDrawnAlone
-            ? SecondDraw::Alone
-            : SecondDraw::ByEachBlock;
+    const bool areIdle = 2 * p.rows * first.parts <= p.device.multiprocessors;
+    return areIdle || drawsBeside(p)         ? SecondDraw::WithFirst
+            : bytesOf(p) >= kLeastDrawnAlone ? SecondDraw::Alone
+                                             : SecondDraw::ByEachBlock;
 }
 
 /// The samples of both turns, and lists with room for either. Rows whose
@@ -153,11 +179,15 @@ void setSplitSamples(
         plan.capacity = uint32_t(capacity);
         return;
     }
+    const auto roomOf = [&](double survivors) {
+        const double most = std::max(kMostOfRow * p.cols, first.usual);
+        return uint32_t(std::min(survivors, most));
+    };
     plan.secondDraw = secondDrawOf(p, first, mayGrow);
     if (plan.secondDraw != SecondDraw::ByEachBlock) {
         plan.againPlaces = plan.samplePlaces;
         plan.againRanks = plan.sampleRanks;
-        plan.capacity = uint32_t(capacity);
+        plan.capacity = roomOf(capacity);
         return;
     }
     SampleChoice second = secondSample(p, segmentOf(p, p.rows));
@@ -172,7 +202,8 @@ void setSplitSamples(
     if (second.places > 0) {
         plan.againPlaces = second.places;
         plan.againRanks = sampleRanks(second, p, mayGrowToo);
-        capacity = std::max(capacity, mayGrowToo ? second.alike : second.usual);
+        capacity = roomOf(
+                std::max(capacity, mayGrowToo ? second.alike : second.usual));
     }
     plan.capacity = uint32_t(capacity);
 }
@@ -183,9 +214,8 @@ void planSplit(const SelectProblem& p, ThresholdPlan& plan) {
     plan.policy = policyFor(kFinishRowsPolicies, few ? 1024 : 512, p.k);
     const double weight = kSurvivorBytes + kLateSurvivorBytes / p.rows;
     SampleChoice best;
-    const idx_t parts = std::clamp<idx_t>(512 / p.rows, 1, kMaxSampleParts);
     // Not every number of parts: this runs on every call.
-    for (const uint32_t n : {std::bit_floor(uint32_t(parts)), 1u}) {
+    for (const uint32_t n : {samplePartsOf(p), 1u}) {
         const SampleChoice sample = bestSample(
                 p,
                 n > 1 ? kPartThreads : kSplitThreads,

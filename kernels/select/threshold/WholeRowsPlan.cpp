@@ -203,13 +203,11 @@ void setAlikeRoom(
     if (p.hasColBias() || p.k > kMaxSelectK) {
         return;
     }
-    const SampleDraw& draw = sample.draw;
-    const double alike =
-            p.cols * draw.entriesOf(plan.sampleRanks.back().most) / draw.size;
     const int blocks = std::max(1, mostBlocks(p, plan));
     const double room = std::min(
             streamedCapacity(p, plan, blocks, plan.stages),
             fusedCapacity(p, plan, 1));
+    const double alike = mostAlikeSurvivors(sample, p);
     plan.capacity = std::max(plan.capacity, uint32_t(std::min(room, alike)));
 }
 
