@@ -132,7 +132,7 @@ void setTiles(
         const IvfDirectPlan& plan,
         const IvfKnnProblem& p,
         IvfDirectParams& params) {
-    if (plan.byTables) {
+    if (plan.shared && plan.byTables) {
         params.tileQueries = kIvfTableQueries;
         params.tileVectors = kIvfTableVectors;
     } else if (!hasEstimates(plan, p)) {

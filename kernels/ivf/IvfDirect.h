@@ -36,8 +36,8 @@ std::optional<IvfDirectPlan> planIvfDirect(
         const IvfKnnProblem& problem,
         size_t maxBytes);
 
-/// The same of one way: that finds lists, or not, and shares them, or not; and
-/// if it shares them, by tables, or not.
+/// The same of one way: that finds lists, or not; and shares them, or not; and
+/// of product codes goes by tables, or not.
 std::optional<IvfDirectPlan> planIvfDirectWay(
         const IvfKnnProblem& problem,
         size_t maxBytes,

@@ -8,6 +8,7 @@
 
 #include "kernels/ivf/IvfDirectParams.h"
 #include "kernels/ivf/IvfGroupLimit.cuh"
+#include "kernels/ivf/IvfLeastAhead.cuh"
 #include "kernels/ivf/IvfLowestIds.cuh"
 #include "kernels/ivf/ListVectors.cuh"
 
@@ -73,7 +74,12 @@ struct DirectFinish {
         const uint32_t* columns =
                 search.columns + int64_t(row) * (search.nprobe + 1);
         const uint32_t total = columns[search.nprobe] / kListGroup;
-        loadLeast(threadIdx.x, total, least);
+        static_assert(kThreads * kOfThread <= kIvfLeastAhead);
+        if (hasIvfLeastAhead(params)) {
+            loadLeast(threadIdx.x, uint32_t(search.stride / kListGroup), least);
+        } else {
+            loadLeast(threadIdx.x, total, least);
+        }
         for (uint32_t p = threadIdx.x; p < search.nprobe; p += kThreads) {
             shared.first[p] = columns[p];
             shared.lists[p] = probedList(search, row, p);

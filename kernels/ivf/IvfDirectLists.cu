@@ -11,6 +11,7 @@
 #include "kernels/ivf/IvfCodebook.cuh"
 #include "kernels/ivf/IvfDirectLists.cuh"
 #include "kernels/ivf/IvfDirectSums.cuh"
+#include "kernels/ivf/IvfLeastAhead.cuh"
 #include "kernels/ivf/IvfSortedPairs.cuh"
 #include "kernels/ivf/IvfTurnedCodebook.cuh"
 #include "kernels/knn/certified/CanonicalPair.cuh"
@@ -64,6 +65,9 @@ __global__ __launch_bounds__(kThreads) void centroidsKernel(
         }
     };
     load(0);
+    if (hasIvfLeastAhead(params)) {
+        clearIvfLeastAhead(params, firstRow, rows);
+    }
     const float* from = search.queries + int64_t(firstRow) * d;
     const int padded = (d + kStep - 1) / kStep * kStep;
 #pragma unroll

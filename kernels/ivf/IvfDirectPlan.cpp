@@ -63,7 +63,7 @@ size_t bytesOf(const IvfDirectPlan& plan, const IvfKnnProblem& p) {
     return most;
 }
 
-/// As planIvfDirectWay, of a way by tables.
+/// As planIvfDirectWay, of queries that share tables.
 std::optional<IvfDirectPlan> planTables(
         IvfDirectPlan plan,
         const IvfKnnProblem& p,
@@ -102,11 +102,14 @@ std::optional<IvfDirectPlan> planIvfDirectWay(
                     p.lists.d <= kMostProductDims
             ? kMostProductQueries
             : mostIvfDirectQueries(p.lists, p.k);
-    const bool canGo = byTables ? shared && p.numQueries > 1 &&
-                    p.k <= kMostTableK && hasIvfTableScan(p.lists, p.device)
-                                : (!shared || canShare(p)) &&
+    const bool sharesTables = shared && byTables;
+    const bool canGo = sharesTables ? p.numQueries > 1 && p.k <= kMostTableK &&
+                    hasIvfTableScan(p.lists, p.device)
+                                    : (!shared || canShare(p)) &&
                     p.numQueries > 0 && p.numQueries <= mostQueries;
-    if (!canGo || (findsLists && !canFindLists(p)) ||
+    const bool hasTables = !byTables || shared ||
+            hasIvfBookTables(p.lists, p.numQueries, p.nprobe, p.k, p.device);
+    if (!canGo || !hasTables || (findsLists && !canFindLists(p)) ||
         p.nprobe > kMostDirectProbes || p.lists.d > kMostDirectDims ||
         p.device.singleToDouble > 2) {
         return {};
@@ -118,7 +121,7 @@ std::optional<IvfDirectPlan> planIvfDirectWay(
     plan.rowsAtATime = p.numQueries;
     const idx_t padded = p.mostVectors + idx_t(p.nprobe) * (kIvfGroup - 1);
     plan.stride = (padded / kIvfGroup + 1) * kIvfGroup;
-    if (byTables) {
+    if (sharesTables) {
         return planTables(plan, p, maxBytes);
     }
     const size_t keys = size_t(plan.stride) * size_t(p.numQueries);
@@ -161,6 +164,7 @@ std::optional<IvfDirectPlan> planIvfDirect(
         }
     };
     consider(canFindLists(p), false, false);
+    consider(canFindLists(p), false, true);
     consider(canFindLists(p), true, false);
     if (mayGoByTables(p)) {
         consider(canFindLists(p), true, true);

@@ -4,28 +4,24 @@
 #include "kernels/ivf/IvfFilterBits.h"
 #include "kernels/ivf/IvfFloors.h"
 #include "kernels/ivf/IvfScratch.h"
-#include "kernels/ivf/IvfTimes.h"
 
 /// What a direct search has in scratch.
 namespace faiss_bits {
 
-/// Whether a search writes estimates of keys, of which the finish makes keys.
+/// Whether a search of queries that share lists writes estimates of keys, of
+/// which the finish makes keys.
 inline bool hasEstimates(const IvfDirectPlan& plan, const IvfKnnProblem& p) {
     // The finish makes keys of them, a selection would not.
-    return plan.byTables ||
-            (plan.shared && p.k <= kMostFinishedK &&
-             hasIvfProductScan(p.lists, p.device));
+    return plan.shared &&
+            (plan.byTables ||
+             (p.k <= kMostFinishedK && hasIvfProductScan(p.lists, p.device)));
 }
 
-/// The same of queries by themselves, in float32: of product codes where tables
-/// are expected to take less time than canonical distances.
+/// The same of queries by themselves, in float32.
 inline bool hasCodeFloors(const IvfDirectPlan& plan, const IvfKnnProblem& p) {
-    if (plan.shared) {
-        return false;
-    }
-    return hasIvfCodeFloors(p.lists, p.numQueries, p.mostVectors, p.k) ||
-            (hasIvfBookTables(p.lists, p.numQueries, p.nprobe, p.k, p.device) &&
-             ivf_times::ofBookTables(p) < ivf_times::ofBookScan(p));
+    return !plan.shared &&
+            (plan.byTables ||
+             hasIvfCodeFloors(p.lists, p.numQueries, p.mostVectors, p.k));
 }
 
 /// Of queries that share lists the bits of a test are made before the scan.
@@ -65,7 +61,8 @@ struct DirectScratch {
         const size_t numLists = size_t(p.lists.numLists);
         const size_t pairs = rows * size_t(p.nprobe);
         search.stride = plan.stride;
-        if (plan.byTables) {
+        const bool sharesTables = plan.shared && plan.byTables;
+        if (sharesTables) {
             params.turnedCodebook = slices.take<float>(
                     size_t(p.lists.d) << p.lists.decoding.partBits);
             params.turnedSquares =
@@ -99,7 +96,7 @@ struct DirectScratch {
                 search.steps = slices.take<float>(size_t(p.lists.d));
             }
         }
-        if (plan.byTables) {
+        if (sharesTables) {
             params.bounds = slices.take<uint32_t>(2 * rows);
         } else if (hasEstimates(plan, p)) {
             params.bounds = slices.take<uint32_t>(2 * rows);

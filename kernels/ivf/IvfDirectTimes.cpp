@@ -225,6 +225,23 @@ int furtherFloorsOf(const IvfKnnProblem& p) {
     return (p.k + p.k / 16) / kFloorsAtATime;
 }
 
+/// Of product codes by queries by themselves, beside what starts it: canonical
+/// distances (IvfBookScan.cuh), and estimates by tables (IvfBookTables.cuh).
+double ofBookScan(const IvfKnnProblem& p) {
+    return double(p.numQueries) * double(p.mostVectors) *
+            (p.lists.d * kBookTime +
+             p.lists.decoding.numParts * kBookLookUpTime);
+}
+
+double ofBookTables(const IvfKnnProblem& p) {
+    const double parts = p.lists.decoding.numParts;
+    return kBookTablesTime + parts * kBookPartTime +
+            double(p.numQueries) *
+            (double(p.mostVectors) * (kBookPairTime + parts * kBookEntryTime) +
+             double(p.nprobe) * p.lists.d * kBookTableTime) +
+            furtherFloorsOf(p) * kBookTablesFinishTime;
+}
+
 /// Beside what starts a direct search of queries by themselves, where it is not
 /// that of sums by eight warps.
 std::optional<double> ofQueriesAlone(
@@ -236,7 +253,7 @@ std::optional<double> ofQueriesAlone(
     const double components =
             double(p.numQueries) * double(p.mostVectors) * p.lists.d;
     if (hasIvfBookScan(p.lists, p.numQueries, p.nprobe, p.device)) {
-        return hasCodeFloors(plan, p) ? ofBookTables(p) : ofBookScan(p);
+        return plan.byTables ? ofBookTables(p) : ofBookScan(p);
     }
     if (hasCodeFloors(plan, p)) {
         return kCodeFloorsTime + components * kFloorCodeTime +
@@ -257,21 +274,6 @@ double ofIdTests(const IvfDirectPlan& plan, const IvfKnnProblem& p) {
 }
 
 } // namespace
-
-double ofBookScan(const IvfKnnProblem& p) {
-    return double(p.numQueries) * double(p.mostVectors) *
-            (p.lists.d * kBookTime +
-             p.lists.decoding.numParts * kBookLookUpTime);
-}
-
-double ofBookTables(const IvfKnnProblem& p) {
-    const double parts = p.lists.decoding.numParts;
-    return kBookTablesTime + parts * kBookPartTime +
-            double(p.numQueries) *
-            (double(p.mostVectors) * (kBookPairTime + parts * kBookEntryTime) +
-             double(p.nprobe) * p.lists.d * kBookTableTime) +
-            furtherFloorsOf(p) * kBookTablesFinishTime;
-}
 
 double ofDirect(const IvfDirectPlan& plan, const IvfKnnProblem& p) {
     const double pairs = double(p.numQueries) * double(p.mostVectors);
@@ -300,7 +302,7 @@ double ofDirect(const IvfDirectPlan& plan, const IvfKnnProblem& p) {
     const double start = kDirectTime + (plan.shared ? sorting : 0) +
             (plan.findsLists ? 0 : kProbesTime) +
             (plan.selects ? kSelectionTime : 0);
-    if (plan.byTables) {
+    if (plan.shared && plan.byTables) {
         return start + ofTableScan(plan, p);
     }
     if (const auto alone = ofQueriesAlone(plan, p)) {

@@ -57,8 +57,8 @@ struct IvfKnnProblem {
 struct IvfDirectPlan {
     bool findsLists = false; ///< by IvfKnnProblem::centroids
     bool shared = false;     ///< queries share what is read of a list
-    /// Of product codes that queries share: estimates by tables of entries
-    /// (IvfTableScan.cuh)
+    /// Of product codes: estimates by tables of entries, for queries that share
+    /// them (IvfTableScan.cuh), or for each by itself (IvfBookTables.cuh)
     bool byTables = false;
     idx_t rowsAtATime = 0; ///< queries
     bool selects = false;  ///< of distances, as k is large

@@ -297,11 +297,12 @@ IvfKnnPlan planIvfKnn(const IvfKnnProblem& p, size_t maxBytes) {
     const bool areMany = p.numQueries > mostIvfDirectQueries(p.lists, p.k);
     const bool mayEstimate = p.mayWait &&
             p.numQueries * p.nprobe >= kEstimatePairs * p.lists.numLists;
+    const bool sharesTables =
+            direct.direct && direct.direct->shared && direct.direct->byTables;
     if (direct.direct) {
         direct.rowsAtATime = p.numQueries;
         direct.bytes = direct.direct->bytes;
-        if (!mayEstimate && !ivfPairsMeet(p) && !direct.direct->byTables &&
-            !areMany) {
+        if (!mayEstimate && !ivfPairsMeet(p) && !sharesTables && !areMany) {
             return direct;
         }
     }
@@ -311,15 +312,14 @@ IvfKnnPlan planIvfKnn(const IvfKnnProblem& p, size_t maxBytes) {
     }
     const double ofDirect = direct.direct
             ? ivf_times::ofDirect(*direct.direct, p) *
-                    (direct.direct->byTables ? kTablesMargin : 1)
+                    (sharesTables ? kTablesMargin : 1)
             : INFINITY;
     // Streams take as long as a query for itself by a direct search, or longer.
     // One that makes a table for each query and list may have no such other,
     // and one of many queries has none.
     const bool mayStream = !ivfPairsMeet(p) &&
             (!direct.direct || areMany ||
-             (direct.direct->byTables &&
-              !planIvfDirectWay(p, maxBytes, false, false)));
+             (sharesTables && !planIvfDirectWay(p, maxBytes, false, false)));
     const double ofAll = all.listMajor ? ivf_times::ofTiles(all, p)
             : mayStream                ? ivf_times::ofStreams(p)
                                        : INFINITY;

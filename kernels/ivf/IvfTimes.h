@@ -21,11 +21,6 @@ double ofStreams(const IvfKnnProblem& problem);
 /// (IvfDirectTimes.cpp).
 double ofDirect(const IvfDirectPlan& plan, const IvfKnnProblem& problem);
 
-/// Of product codes by queries by themselves, beside what starts it: canonical
-/// distances (IvfBookScan.cuh), and estimates by tables (IvfBookTables.cuh).
-double ofBookScan(const IvfKnnProblem& problem);
-double ofBookTables(const IvfKnnProblem& problem);
-
 /// All distances, in tiles.
 double ofTiles(const IvfKnnPlan& plan, const IvfKnnProblem& problem);
 

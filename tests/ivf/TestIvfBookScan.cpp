@@ -34,7 +34,7 @@ void expectOne(
         const IvfKnnProblem& p,
         bool byTables) {
     ASSERT_TRUE(hasIvfBookScan(p.lists, p.numQueries, p.nprobe, p.device));
-    const IvfKnnPlan plan = planOf(p, false, false);
+    const IvfKnnPlan plan = planOf(p, false, false, kMostBytes, byTables);
     ASSERT_TRUE(plan.direct);
     ASSERT_EQ(hasCodeFloors(*plan.direct, p), byTables);
     lists.expectExact(lists.run(plan, p));
@@ -42,19 +42,13 @@ void expectOne(
     lists.expectExact(lists.run(plan, p, 0));
 }
 
-/// Tables never pay for up to as many components.
-constexpr int kDimsWithoutTables = 40;
-
-/// Canonical distances; and up to some neighbours by tables, which a greater
-/// number of vectors than need be brings about.
+/// Canonical distances; and up to some neighbours by tables.
 void expectAlone(const KernelCase& c) {
     SCOPED_TRACE(testing::Message() << c);
     const KernelLists lists(c);
-    IvfKnnProblem p = lists.plainProblem();
+    const IvfKnnProblem p = lists.plainProblem();
     expectOne(lists, p, false);
-    p.mostVectors += (idx_t(1) << 22) / p.numQueries;
-    if (c.d > kDimsWithoutTables &&
-        hasIvfBookTables(p.lists, p.numQueries, p.nprobe, int(p.k), p.device)) {
+    if (hasIvfBookTables(p.lists, p.numQueries, p.nprobe, int(p.k), p.device)) {
         expectOne(lists, p, true);
     }
 }

@@ -17,7 +17,17 @@ class IvfDirectCentroids : public GpuTest {
         return c.q > 1 && c.d <= 1024;
     }
 
-    void expectNearest(const KernelCase& c, Metric metric, ListFill fill) {
+    /// Queries by themselves are fewer.
+    static bool isAlone(const KernelCase& c) {
+        return c.q <= 256;
+    }
+
+    /// more: columns of a row behind those that it can have.
+    void expectNearest(
+            const KernelCase& c,
+            Metric metric,
+            ListFill fill,
+            idx_t more = 0) {
         const KernelLists lists(c);
         const int numLists = int(c.lengths.size());
         const auto centroids = fillRows(fill, numLists, c.d, c.seed + 77);
@@ -45,7 +55,7 @@ class IvfDirectCentroids : public GpuTest {
         }
         const DeviceBuffer<float> onDevice(centroids);
         const DeviceBuffer<int64_t> given(probes);
-        p.mostVectors = 0;
+        p.mostVectors = more;
         for (int length : c.lengths) {
             p.mostVectors += length;
         }
@@ -54,12 +64,22 @@ class IvfDirectCentroids : public GpuTest {
         p.probes = nullptr;
         p.centroids = onDevice.data();
         p.centroidMetric = metric;
+        const auto expectSame = [&](const IvfKnnPlan& plan) {
+            // Whatever the scratch holds: what is 0 would be the least.
+            EXPECT_TRUE(lists.run(plan, p).sameAs(expected)) << c;
+            EXPECT_TRUE(lists.run(plan, p, 0).sameAs(expected)) << c;
+        };
         for (bool shared : {false, true}) {
             const IvfKnnPlan plan = planOf(p, true, shared);
-            ASSERT_EQ(plan.findsLists(), !shared || isShared(c)) << c;
+            ASSERT_EQ(plan.findsLists(), shared ? isShared(c) : isAlone(c))
+                    << c;
             if (plan.findsLists()) {
-                EXPECT_TRUE(lists.run(plan, p).sameAs(expected)) << c;
+                expectSame(plan);
             }
+        }
+        const IvfKnnPlan tables = planOf(p, true, false, kMostBytes, true);
+        if (tables.findsLists()) {
+            expectSame(tables);
         }
     }
 };
@@ -109,6 +129,56 @@ TEST_F(IvfDirectCentroids, Dims) {
         c.lengths = unevenLengths(40, 20, c.seed);
         expectNearest(c, Metric::L2, ListFill::Uniform);
         expectNearest(c, Metric::InnerProduct, ListFill::Uniform);
+    }
+}
+
+/// What the finish reads before it knows how many columns there are: of no more
+/// than 4,096 groups, and 256 queries.
+TEST_F(IvfDirectCentroids, SmallRowsEndBeforeTheirRoom) {
+    for (int q : {1, 255, 256, 257}) {
+        for (idx_t more : {0, 32, 4000, 150000}) {
+            KernelCase c = someCase(uint32_t(q));
+            c.d = 8;
+            c.q = q;
+            c.lengths = unevenLengths(12, 90, c.seed);
+            c.nprobe = 3;
+            if (q < 100 || more < 10000) { // else keys take too much
+                expectNearest(c, Metric::L2, ListFill::Uniform, more);
+            }
+        }
+    }
+}
+
+TEST_F(IvfDirectCentroids, RowsOfManyGroups) {
+    for (int length : {65000, 66000}) { // 4,067 groups and 4,129
+        KernelCase c = someCase(uint32_t(length));
+        c.d = 4;
+        c.q = 2;
+        c.lengths = {length, 10, length + 64, 0};
+        c.nprobe = 3;
+        expectNearest(c, Metric::L2, ListFill::Uniform);
+        expectNearest(c, Metric::InnerProduct, ListFill::Integers, 1000);
+    }
+}
+
+TEST_F(IvfDirectCentroids, SmallRowsOfCodesEndBeforeTheirRoom) {
+    for (ListCoding coding : {ListCoding::Scalar8, ListCoding::Product}) {
+        for (Metric metric : {Metric::L2, Metric::InnerProduct}) {
+            for (ListIds kind :
+                 {ListIds::Given64, ListIds::Given32, ListIds::Places}) {
+                KernelCase c = someCase(uint32_t(kind) + 31);
+                c.coding = coding;
+                c.layout = coding == ListCoding::Product
+                        ? ListLayout::Rows
+                        : ListLayout::Interleaved;
+                c.metric = metric;
+                c.idKind = kind;
+                c.d = 64;
+                c.numParts = 16;
+                c.lengths = unevenLengths(20, 300, c.seed);
+                expectNearest(c, metric, ListFill::Uniform, 3000);
+            }
+        }
     }
 }
 

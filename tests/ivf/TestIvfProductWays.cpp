@@ -122,6 +122,44 @@ TEST(IvfProductWays, ProductCodesGoByTablesWhereThatWasFaster) {
     }
 }
 
+TEST(IvfProductWays, QueriesByThemselvesHaveTablesOrNot) {
+    struct Cell {
+        int parts;
+        int d;
+        idx_t numLists;
+        idx_t vectors;
+        int nprobe;
+        idx_t numQueries;
+    };
+    IvfKnnProblem p = problemOf(Cell{32, 128, 1024, 1 << 20, 32, 32});
+    const auto isThere = [&](const IvfKnnProblem& of) {
+        return planIvfDirectWay(of, size_t(448) << 20, false, false, true)
+                .has_value();
+    };
+    EXPECT_TRUE(isThere(p));
+    IvfKnnProblem other = p;
+    other.numQueries = 33;
+    EXPECT_FALSE(isThere(other));
+    other = p;
+    other.k = 128;
+    EXPECT_TRUE(isThere(other));
+    other.k = 129;
+    EXPECT_FALSE(isThere(other));
+    other = p;
+    other.lists.coding = ListCoding::Float32;
+    EXPECT_FALSE(isThere(other));
+    // Both ways have their own time, and the plan takes the lesser: 16 queries
+    // of 32 parts took 52 us by tables, 84 by canonical distances, and one 28
+    // by these (docs/design/ivf_few_queries_alone.md).
+    for (idx_t queries : {1, 16}) {
+        p.numQueries = queries;
+        const IvfKnnPlan plan = planIvfKnn(p, size_t(448) << 20);
+        ASSERT_TRUE(plan.direct) << plan.toString();
+        EXPECT_FALSE(plan.direct->shared) << plan.toString();
+        EXPECT_EQ(plan.direct->byTables, queries == 16) << plan.toString();
+    }
+}
+
 /// The longest of 25 lists has 6,968 vectors of 39,950, and all probed lists of
 /// a query have up to 34,311. Tables took 0.375 ms when forced, and 0.381 as
 /// the plan had it; tiles 0.495, with the finish of that time.
