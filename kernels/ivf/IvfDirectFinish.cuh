@@ -6,6 +6,7 @@
 
 #include <cfloat>
 
+#include "kernels/device/AsyncCopy.cuh"
 #include "kernels/ivf/IvfDirectParams.h"
 #include "kernels/ivf/IvfGroupLimit.cuh"
 #include "kernels/ivf/IvfLeastAhead.cuh"
@@ -20,6 +21,9 @@ struct DirectFinish {
     using Narrow = BlockNarrow<kThreads>;
     using Limit = IvfGroupLimit<kThreads>;
     using Lowest = IvfLowestIds<kThreads>;
+    /// Where ids lie is asked for while groups are found, so that ids come in
+    /// one wait; smaller blocks are many, and each waits beside others.
+    static constexpr bool kAsksPlaces = kThreads >= 512;
     /// Up to so many are compared with each other.
     static constexpr uint32_t kMostCompared = 256;
 
@@ -31,6 +35,8 @@ struct DirectFinish {
         // Of the row's probes: the first column, and the list.
         uint32_t first[kMostDirectProbes];
         uint32_t lists[kMostDirectProbes];
+        /// Their ids.
+        const void* idsOf[kAsksPlaces ? kMostDirectProbes : 1];
         uint32_t groups[kRoom]; // 32 columns each
         uint32_t keys[kRoom];
         uint32_t columns[kRoom];
@@ -82,7 +88,14 @@ struct DirectFinish {
         }
         for (uint32_t p = threadIdx.x; p < search.nprobe; p += kThreads) {
             shared.first[p] = columns[p];
-            shared.lists[p] = probedList(search, row, p);
+            const uint32_t list = probedList(search, row, p);
+            shared.lists[p] = list;
+            if (kAsksPlaces && list < search.lists.numLists &&
+                search.lists.idKind != ListIds::Places) {
+                copyAsyncByL1<sizeof(void*)>(
+                        sharedAddress(&shared.idsOf[p]),
+                        &search.lists.ids[list]);
+            }
         }
         return total;
     }
@@ -202,6 +215,9 @@ struct DirectFinish {
                 shared.columns[to] = column;
             }
         });
+        if constexpr (kAsksPlaces) {
+            waitForAllCopies();
+        }
         __syncthreads();
     }
 
@@ -217,12 +233,26 @@ struct DirectFinish {
         return low;
     }
 
+    /// After collect().
     __device__ __forceinline__ int64_t idOf(uint32_t column) const {
         const uint32_t probe = probeOf(column);
-        return listId(
-                params.search.lists,
-                shared.lists[probe],
-                column - shared.first[probe]);
+        return idAt(probe, column - shared.first[probe]);
+    }
+
+    /// The same of a vector of a probe.
+    __device__ __forceinline__ int64_t
+    idAt(uint32_t probe, uint32_t vector) const {
+        const IvfLists& lists = params.search.lists;
+        if constexpr (kAsksPlaces) {
+            const void* ids = shared.idsOf[probe];
+            if (lists.idKind == ListIds::Given64) {
+                return static_cast<const int64_t*>(ids)[vector];
+            }
+            if (lists.idKind == ListIds::Given32) {
+                return static_cast<const int32_t*>(ids)[vector];
+            }
+        }
+        return listId(lists, shared.lists[probe], vector);
     }
 
     __device__ __forceinline__ void findIds() {

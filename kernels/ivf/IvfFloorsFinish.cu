@@ -11,7 +11,6 @@
 #include "kernels/ivf/IvfDirectFinish.cuh"
 #include "kernels/ivf/IvfFloorBound.h"
 #include "kernels/ivf/IvfFloorsKeys.cuh"
-#include "kernels/ivf/IvfListPointers.cuh"
 
 namespace faiss_bits {
 
@@ -33,7 +32,7 @@ struct IvfFloorsFinish {
 
     struct SharedStorage {
         typename Finish::SharedStorage finish;
-        IvfListPointers lists;
+        const uint8_t* codes[kMostDirectProbes]; // of probes
         typename Keys::SharedStorage keys;
         uint32_t numLimiting; // estimates that were found and set a limit
     };
@@ -51,10 +50,9 @@ struct IvfFloorsFinish {
         const typename Keys::Ahead ahead(params.search, row);
         const uint32_t total = finish.begin(least);
         ahead.write(shared.keys);
-        const IvfListPointers::Ahead<kThreads> lists(
-                params.search, shared.finish.lists);
+        const ListsAhead lists(shared, params);
         uint32_t limit = findGroups(least, total, k, bound);
-        lists.write(shared.lists);
+        lists.write(shared);
         const bool areAll = shared.finish.numGroups > kRoom;
         const uint32_t numGroups = areAll ? total : shared.finish.numGroups;
         finish.collect(areAll, numGroups, limit);
@@ -73,6 +71,41 @@ struct IvfFloorsFinish {
     }
 
    private:
+    /// Where the codes of the row's lists lie, asked for while groups are
+    /// found; by the threads that have written these lists.
+    struct ListsAhead {
+        static constexpr int kOfThread = kMostDirectProbes / kThreads;
+        const uint8_t* codes[kOfThread];
+        uint32_t nprobe;
+
+        __device__ __forceinline__
+        ListsAhead(const SharedStorage& shared, const IvfDirectParams& params)
+                : nprobe(params.search.nprobe) {
+#pragma unroll
+            for (int i = 0; i < kOfThread; ++i) {
+                const uint32_t p = threadIdx.x + i * kThreads;
+                codes[i] = nullptr;
+                if (p < nprobe) {
+                    const uint32_t list = shared.finish.lists[p];
+                    if (list < params.search.lists.numLists) {
+                        codes[i] = static_cast<const uint8_t*>(
+                                params.search.lists.vectors[list]);
+                    }
+                }
+            }
+        }
+
+        __device__ __forceinline__ void write(SharedStorage& shared) const {
+#pragma unroll
+            for (int i = 0; i < kOfThread; ++i) {
+                const uint32_t p = threadIdx.x + i * kThreads;
+                if (p < nprobe) {
+                    shared.codes[p] = codes[i];
+                }
+            }
+        }
+    };
+
     /// Of a key that the estimates of k vectors are not above.
     __device__ __forceinline__ static uint32_t limitOf(
             const IvfDirectParams& params,
@@ -209,7 +242,7 @@ struct IvfFloorsFinish {
     __device__ __forceinline__ uint32_t
     keyOf(uint32_t probe, uint32_t vector) const {
         return Keys{shared.keys, params.search}.of(
-                shared.finish.lists[probe], shared.lists.codes[probe], vector);
+                shared.finish.lists[probe], shared.codes[probe], vector);
     }
 
     /// Asks for the codes of the candidates from one on, of interleaved lists,
@@ -220,7 +253,7 @@ struct IvfFloorsFinish {
         const uint32_t bytes = uint32_t(params.search.d) * kListGroup;
         for (uint32_t i = first + threadIdx.x / kWarpSize; i < found.count;
              i += kThreads / kWarpSize) {
-            const uint8_t* codes = shared.lists.codes[found.groups[i]] +
+            const uint8_t* codes = shared.codes[found.groups[i]] +
                     int64_t(found.columns[i] / kListGroup) * bytes;
             for (uint32_t at = threadIdx.x % kWarpSize * kLine; at < bytes;
                  at += kWarpSize * kLine) {
@@ -244,8 +277,7 @@ struct IvfFloorsFinish {
             const uint32_t vector = column - found.first[probe];
             found.groups[own] = probe;
             found.columns[own] = vector;
-            id = shared.lists.idOf(
-                    params.search.lists, found.lists[probe], probe, vector);
+            id = finish.idAt(probe, vector);
         }
         __syncthreads();
         // Product codes are few bytes, which the scan has just read.
