@@ -79,13 +79,15 @@ struct DirectFinish {
         const IvfParams& search = params.search;
         const uint32_t* columns =
                 search.columns + int64_t(row) * (search.nprobe + 1);
-        const uint32_t total = columns[search.nprobe] / kListGroup;
         static_assert(kThreads * kOfThread <= kIvfLeastAhead);
+        uint32_t behind = columns[search.nprobe];
         if (hasIvfLeastAhead(params)) {
             loadLeast(threadIdx.x, uint32_t(search.stride / kListGroup), least);
         } else {
-            loadLeast(threadIdx.x, total, least);
+            loadLeast(threadIdx.x, behind / kListGroup, least);
         }
+        // What is made of it is made here: not before these loads.
+        asm volatile("" : "+r"(behind));
         for (uint32_t p = threadIdx.x; p < search.nprobe; p += kThreads) {
             shared.first[p] = columns[p];
             const uint32_t list = probedList(search, row, p);
@@ -97,7 +99,7 @@ struct DirectFinish {
                         &search.lists.ids[list]);
             }
         }
-        return total;
+        return behind / kListGroup;
     }
 
     /// Of groups `at` and on, kThreads apart, of which `end` are there.
