@@ -155,7 +155,7 @@ TEST_F(IvfDirectCentroids, RowsOfManyGroups) {
         c.d = 4;
         c.q = 2;
         c.lengths = {length, 10, length + 64, 0};
-        c.nprobe = 3;
+        c.nprobe = 4;
         expectNearest(c, Metric::L2, ListFill::Uniform);
         expectNearest(c, Metric::InnerProduct, ListFill::Integers, 1000);
     }
