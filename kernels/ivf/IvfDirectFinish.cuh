@@ -8,6 +8,7 @@
 
 #include "kernels/device/AsyncCopy.cuh"
 #include "kernels/ivf/IvfDirectParams.h"
+#include "kernels/ivf/IvfFoundSort.cuh"
 #include "kernels/ivf/IvfGroupLimit.cuh"
 #include "kernels/ivf/IvfLeastAhead.cuh"
 #include "kernels/ivf/IvfLowestIds.cuh"
@@ -351,7 +352,7 @@ struct DirectFinish {
                 }
             }
         } else {
-            sort(count);
+            sortIvfFound<kThreads>(shared.keys, shared.ids, count);
             for (uint32_t i = threadIdx.x; i < min(count, k); i += kThreads) {
                 put(i, k, shared.keys[i], shared.ids[i]);
             }
@@ -362,15 +363,6 @@ struct DirectFinish {
     }
 
    private:
-    /// Whether one comes before another, by (key, id).
-    __device__ __forceinline__ static bool isBefore(
-            uint32_t key,
-            int64_t id,
-            uint32_t otherKey,
-            int64_t otherId) {
-        return key < otherKey || (key == otherKey && id < otherId);
-    }
-
     __device__ __forceinline__ void put(
             uint32_t place,
             uint32_t k,
@@ -385,45 +377,6 @@ struct DirectFinish {
                 ? (key == kNanKey ? -value : 0.0f - value)
                 : value;
         params.outIds[at] = key == kNanKey ? -1 : id;
-    }
-
-    /// A bitonic network whose steps begin with a mirrored one, so that places
-    /// behind the last count as the greatest.
-    __device__ __forceinline__ void sort(uint32_t count) {
-        const auto compareAndSwap = [&](uint32_t a, uint32_t b) {
-            if (b < count &&
-                isBefore(
-                        shared.keys[b],
-                        shared.ids[b],
-                        shared.keys[a],
-                        shared.ids[a])) {
-                const uint32_t key = shared.keys[a];
-                shared.keys[a] = shared.keys[b];
-                shared.keys[b] = key;
-                const int64_t id = shared.ids[a];
-                shared.ids[a] = shared.ids[b];
-                shared.ids[b] = id;
-            }
-        };
-        for (uint32_t size = 2; size < 2 * count; size *= 2) {
-            const uint32_t half = size / 2;
-            for (uint32_t i = threadIdx.x; i / half * size < count;
-                 i += kThreads) {
-                const uint32_t block = i / half * size;
-                compareAndSwap(block + i % half, block + size - 1 - i % half);
-            }
-            __syncthreads();
-            for (uint32_t distance = half / 2; distance >= 1; distance /= 2) {
-                for (uint32_t i = threadIdx.x;
-                     i / distance * 2 * distance < count;
-                     i += kThreads) {
-                    const uint32_t a =
-                            i / distance * 2 * distance + i % distance;
-                    compareAndSwap(a, a + distance);
-                }
-                __syncthreads();
-            }
-        }
     }
 };
 
