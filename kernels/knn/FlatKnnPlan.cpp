@@ -385,7 +385,9 @@ FlatKnnPlan planFlatKnn(const FlatKnnProblem& p, size_t maxBytes) {
             return plan;
         }
     }
-    return planTiles(p, false, maxBytes); // with the least scratch of the two
+    const FlatKnnPlan plan = planTiles(p, false, maxBytes); // the least of both
+    // With as much scratch another way may do.
+    return plan.bytes > maxBytes ? planFlatKnn(p, plan.bytes) : plan;
 }
 
 } // namespace faiss_bits

@@ -44,8 +44,12 @@ TEST_F(AllPairsKnn, BothSidesOfEveryTile) {
             }
         }
     }
-    expectAllPairs(of(Metric::L2, 16384, 20, 4, 5), Hard::Bytes);
-    EXPECT_FALSE(planOf(of(Metric::L2, 16385, 20, 4, 5)).allPairs);
+    // Of more vectors while all of the matrix stays in L2.
+    expectAllPairs(of(Metric::L2, 16384, 384, 4, 5), Hard::Bytes);
+    expectAllPairs(of(Metric::L2, 16385, 383, 4, 5), Hard::Bytes);
+    EXPECT_FALSE(planOf(of(Metric::L2, 16385, 384, 4, 5)).allPairs);
+    expectAllPairs(of(Metric::L2, 131072, 20, 4, 5), Hard::Bytes);
+    EXPECT_FALSE(planOf(of(Metric::L2, 131073, 20, 4, 5)).allPairs);
     expectAllPairs(of(Metric::L2, 100, 20, 2048, 5), Hard::Bytes);
     EXPECT_FALSE(planOf(of(Metric::L2, 100, 20, 2049, 5)).allPairs);
     EXPECT_FALSE(planOf(of(Metric::L2, 100, 16, 10, 5)).allPairs);

@@ -180,6 +180,25 @@ TEST_F(DistanceTile, ScanAgain) {
     EXPECT_GT(repeated, 1500u); // of 52,668 queries
 }
 
+/// k = 1: by products without lists.
+TEST_F(DistanceTile, OneNearest) {
+    unsigned long long repeated = 0;
+    for (Open kind : kOpen) {
+        for (Metric metric : metrics) {
+            for (int64_t q : {150, int(kMaxScanSlots) + 80}) {
+                const int d = q == 150 ? 33 : 4;
+                const CertifiedCase c =
+                        caseOf(Direct::Never, metric, 20000, q, d, 1);
+                repeated += expectOpen(c, kind, 150).repeated;
+                if (HasFailure()) {
+                    return;
+                }
+            }
+        }
+    }
+    EXPECT_GT(repeated, 1500u);
+}
+
 /// Where the first step of the scan finds hardly a vector, more pass in the
 /// next one than a list has room for.
 TEST_F(DistanceTile, ListsOverflow) {

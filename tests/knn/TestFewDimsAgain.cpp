@@ -102,7 +102,7 @@ TEST_F(FewDimsAgain, AnyNumberOfRows) {
     for (int64_t flagged :
          {0, 1, 31, 32, 33, 127, 128, 129, 511, 512, 513, 1300}) {
         for (Metric metric : kMetrics) {
-            for (int d : {1, 4, 6, 8}) {
+            for (int d : {1, 4, 6, 8, 9, 16}) {
                 check(metric, 700, 1300, d, flagged);
                 if (HasFailure()) {
                     return;
@@ -116,7 +116,7 @@ TEST_F(FewDimsAgain, AnyNumberOfVectors) {
     for (int64_t n : {1, 7, 255, 256, 257, 513, 3000}) {
         for (int64_t rows : {1, 8, 9, 129, 600}) {
             for (Metric metric : kMetrics) {
-                check(metric, n, rows, int(1 + n % 8), (rows + 1) / 2);
+                check(metric, n, rows, int(1 + n % 16), (rows + 1) / 2);
                 if (HasFailure()) {
                     return;
                 }
@@ -136,7 +136,7 @@ TEST_F(FewDimsAgain, AfterNearest) {
     unsigned long long repeated = 0;
     for (Hard kind : kHard) {
         for (Metric metric : kMetrics) {
-            for (int d : {1, 2, 4, 5, 8}) {
+            for (int d : {1, 2, 4, 5, 8, 9, 12, 13, 16}) {
                 const int64_t n = 4099;
                 const int64_t q = (1 << 26) / (n * d) + 1;
                 const CertifiedCase c =
@@ -155,7 +155,7 @@ TEST_F(FewDimsAgain, AfterLists) {
     unsigned long long repeated = 0;
     for (Hard kind : kHard) {
         for (Metric metric : kMetrics) {
-            for (int d : {2, 4, 7, 8}) {
+            for (int d : {2, 4, 7, 8, 9, 12, 15, 16}) {
                 const CertifiedCase c =
                         caseOf(Direct::FusedFirst, metric, 20011, 600, d, 1);
                 repeated += expectAgain(c, kind).repeated;
@@ -200,8 +200,11 @@ TEST_F(FewDimsAgain, SixteenBits) {
                         caseOf(Direct::NearestFirst, metric, 8192, 2048, 6, 1);
                 c.dataType = type;
                 c.exactQueries = exactQueries;
-                expectAgain(c, Hard::Bytes);
-                expectAgain(c, Hard::Mixed);
+                for (int d : {6, 11}) {
+                    c.d = d;
+                    expectAgain(c, Hard::Bytes);
+                    expectAgain(c, Hard::Mixed);
+                }
             }
         }
     }
@@ -209,7 +212,7 @@ TEST_F(FewDimsAgain, SixteenBits) {
 
 TEST_F(FewDimsAgain, Small) {
     for (Metric metric : kMetrics) {
-        for (int d : {1, 3, 6, 8}) {
+        for (int d : {1, 3, 6, 8, 10, 16}) {
             for (int64_t flagged : {0, 5, 140}) {
                 check(metric, 300, 200, d, flagged);
             }

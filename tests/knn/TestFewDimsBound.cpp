@@ -115,12 +115,14 @@ void checkDims(
     const auto check = d <= 2 ? checkStrip<kMetric, 2>
             : d <= 4          ? checkStrip<kMetric, 4>
             : d <= 6          ? checkStrip<kMetric, 6>
-                              : checkStrip<kMetric, 8>;
+            : d <= 8          ? checkStrip<kMetric, 8>
+            : d <= 12         ? checkStrip<kMetric, 12>
+                              : checkStrip<kMetric, 16>;
     check(vectors, queries, d, counts);
 }
 
 TEST(FewDimsBound, HardData) {
-    for (int d = 1; d <= kMostFewDims; ++d) {
+    for (int d = 1; d <= kMostFewDimsAgain; ++d) {
         for (Hard kind : kHard) {
             Counts l2;
             Counts products;
@@ -150,7 +152,7 @@ TEST(FewDimsBound, EverySize) {
     std::mt19937 random(5);
     Counts counts;
     for (int round = 0; round < 400; ++round) {
-        const int d = 1 + round % kMostFewDims;
+        const int d = 1 + round % kMostFewDimsAgain;
         const int middle = int(random() % 260) - 140;
         const int spread = round % 3 * 20 + 1;
         const auto draw = [&](int64_t count) {

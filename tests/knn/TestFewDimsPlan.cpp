@@ -154,7 +154,10 @@ TEST(FewDimsPlan, Again) {
     EXPECT_FALSE(searchesFewDimsAgain(p));
     p.numQueries = 17;
     EXPECT_TRUE(searchesFewDimsAgain(p));
-    p.d = 9;
+    p.d = 16;
+    EXPECT_TRUE(searchesFewDimsAgain(p));
+    EXPECT_FALSE(planFewDims(p, kRoom));
+    p.d = 17;
     EXPECT_FALSE(searchesFewDimsAgain(p));
     p.d = 8;
     p.k = 2;

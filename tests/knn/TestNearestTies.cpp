@@ -29,7 +29,7 @@ TEST_F(NearestTies, Integers) {
     unsigned long long repeated = 0;
     for (Metric metric : {Metric::L2, Metric::InnerProduct, Metric::Cosine}) {
         for (int64_t n : {700, 4099, 20000}) {
-            for (int d : {9, 16, 32}) {
+            for (int d : {9, 16, 17, 32}) {
                 for (int values : {2, 4}) {
                     CertifiedCase c = of(metric, n, d);
                     // Cosines of few dimensions go other ways.
@@ -57,7 +57,7 @@ TEST_F(NearestTies, Integers) {
 TEST_F(NearestTies, NotFinite) {
     for (Metric metric : {Metric::L2, Metric::InnerProduct, Metric::Cosine}) {
         for (float odd : {std::nanf(""), HUGE_VALF, -HUGE_VALF}) {
-            CertifiedCase c = of(metric, 5000, 12);
+            CertifiedCase c = of(metric, 5000, 20);
             auto vectors = integers(c.n * c.d, 3, 1);
             auto queries = integers(c.q * c.d, 3, 2);
             for (int64_t i = 0; i < c.n; i += 3) {
@@ -80,7 +80,7 @@ TEST_F(NearestTies, AlongAWalk) {
     unsigned long long repeated = 0;
     for (Metric metric : {Metric::L2, Metric::InnerProduct}) {
         for (float far : {0.f, 3000.f}) {
-            CertifiedCase c = of(metric, 60000, 12);
+            CertifiedCase c = of(metric, 60000, 20);
             std::mt19937 random(1);
             std::normal_distribution<float> normal(0, 0.01f);
             std::vector<float> vectors(c.n * c.d);

@@ -116,6 +116,19 @@ TEST_F(ScanAgainTest, LongLists) {
     }
 }
 
+/// The one nearest, without lists where rows make tiles; thousands are equal.
+TEST_F(ScanAgainTest, OneNearest) {
+    ScanCase c;
+    c.k = 1;
+    for (uint32_t q : {16u, 17u, 64u, 65u, 200u, uint32_t(kMaxScanSlots) + 3}) {
+        for (int d : {2, 11}) {
+            c.q = q;
+            c.d = d;
+            expectNearest(c);
+        }
+    }
+}
+
 /// Of two components there are 81 vectors.
 ScanCase caseOfSets(uint32_t q) {
     ScanCase c;

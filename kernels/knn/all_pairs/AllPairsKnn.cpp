@@ -24,6 +24,8 @@ constexpr idx_t kLeastTileQueries = 64;
 /// More are better found by a sample, or by their nearest ones.
 constexpr idx_t kMostVectors = 16384;
 constexpr idx_t kMostVectorsOfDigits = 65536;
+/// Unless queries are so few that all of the matrix stays in L2.
+constexpr idx_t kMostVectorsAtOnce = 131072;
 constexpr int kMostDims = 2048;
 constexpr idx_t kRowStep = 8; // elements: rows begin on 32 bytes
 
@@ -49,15 +51,24 @@ Launch launchFor(Metric metric) {
     }
 }
 
+idx_t strideOf(const FlatKnnProblem& p) {
+    return (p.numVectors + kRowStep - 1) / kRowStep * kRowStep;
+}
+
+/// Vectors up to which float64 has a plan.
+idx_t mostVectorsOfFloat64(const FlatKnnProblem& p) {
+    const bool isAtOnce = double(p.numQueries) * double(strideOf(p)) <=
+            double(kTileBytes / sizeof(float));
+    return isAtOnce ? kMostVectorsAtOnce : kMostVectors;
+}
+
 idx_t mostVectors(const FlatKnnProblem& p) {
     // Strips make limits of smaller k.
     constexpr int kMostOfStrips = 512;
-    return p.k > kMostOfStrips && digitsMayPay(p) ? kMostVectorsOfDigits
-                                                  : kMostVectors;
-}
-
-idx_t strideOf(const FlatKnnProblem& p) {
-    return (p.numVectors + kRowStep - 1) / kRowStep * kRowStep;
+    const idx_t most = mostVectorsOfFloat64(p);
+    return p.k > kMostOfStrips && digitsMayPay(p)
+            ? std::max(most, kMostVectorsOfDigits)
+            : most;
 }
 
 idx_t mostTileQueries(idx_t stride, bool byDigits) {
@@ -161,7 +172,7 @@ bool digitsPay(const FlatKnnProblem& p) {
     if (!digitsMayPay(p)) {
         return false;
     }
-    if (p.numVectors > kMostVectors) {
+    if (p.numVectors > mostVectorsOfFloat64(p)) {
         return true; // float64 has no plan there
     }
     const idx_t stride = strideOf(p);
@@ -240,7 +251,9 @@ double allPairsMicroseconds(const FlatKnnProblem& p) {
     const idx_t rows =
             queriesAtOnce(p, byDigits, mostTileQueries(strideOf(p), byDigits));
     const bool isWide = byDigits || takesWide(p, rows);
-    const double time = launchesMicroseconds(p, byDigits, rows) +
+    // What selections of wider rows take besides.
+    const double wide = p.numVectors > kMostVectors ? 30 : 0;
+    const double time = wide + launchesMicroseconds(p, byDigits, rows) +
             (byDigits ? 0.0 : 2.4e-6 * n * d) +
             q * ((isWide ? 3.45e-6 : 1.62e-6) * n + 25.4e-6 * k) / part;
     return p.metric == Metric::Cosine ? 1.08 * time : time;
@@ -283,13 +296,11 @@ bool allPairsPays(const FlatKnnProblem& p) {
     if (isNearest && p.numVectors <= (p.d < 512 ? 192 : 256)) {
         return true; // strips of one tile, often searched again
     }
-    // What selections of wider rows take besides.
-    constexpr double kWideRows = 30;
     const double time = allPairsMicroseconds(p);
     return isNearest ? time < 0.9 * nearestMicroseconds(p)
             : p.numVectors <= kMostVectors
             ? time < 0.9 * candidatesMicroseconds(p)
-            : time + kWideRows < 0.9 * sampledMicroseconds(p);
+            : time < 0.9 * sampledMicroseconds(p);
 }
 
 std::optional<AllPairsPlan> planAllPairs(
@@ -306,8 +317,8 @@ std::optional<AllPairsPlan> planAllPairs(
             return plan;
         }
     }
-    const bool takesFloat64 =
-            p.numVectors <= kMostVectors && products != PairProducts::Digits;
+    const bool takesFloat64 = p.numVectors <= mostVectorsOfFloat64(p) &&
+            products != PairProducts::Digits;
     return takesFloat64 ? planTiles(p, false, maxBytes) : std::nullopt;
 }
 

@@ -11,43 +11,11 @@
 #include "kernels/knn/certified/DistanceTile.cuh"
 #include "kernels/knn/certified/FlaggedRows.cuh"
 #include "kernels/knn/certified/PieceSort.cuh"
+#include "kernels/knn/certified/ScanSizes.cuh"
 #include "kernels/knn/certified/SortAscending.cuh"
 #include "kernels/knn/certified/VectorGroups.h"
 
 namespace faiss_bits {
-
-/// isOfProducts() for kernels.
-template <Metric kMetric>
-constexpr bool kIsOfProducts = isOfProducts(kMetric);
-/// Up to so many, a vector is read by eight lanes and met with each query, some
-/// of them at a time; more make tiles. A tile of products has 64 queries, of
-/// which few fill a small part.
-template <Metric kMetric>
-constexpr uint32_t kFewSlots = kMetric == Metric::L2 ? 16 : 8;
-/// Entries that are sorted in shared memory.
-constexpr int kSharedSort = 6144;
-/// Longer lists are sorted in pieces.
-constexpr uint32_t kShortList = 768;
-/// Longer lists are cut by a block each, however many there are.
-constexpr uint32_t kWarpList = 4096;
-/// Vectors of the first step at most, and those for every place of the result:
-/// all of them are entries.
-constexpr int64_t kFirstVectors = 2048;
-constexpr int64_t kFirstPerPlace = 8;
-/// A later step has up to so many times the vectors before it, and about as
-/// many entries for every place pass the limit.
-constexpr int64_t kMostGrowth = 64;
-/// After a step that overflowed they are of so many times fewer vectors, and
-/// then twice as many each time: vectors along a walk pass in masses or not at
-/// all, and where each step was as large again nearly all were scanned in vain.
-constexpr uint32_t kShrink = 16;
-/// Tiles of a block that are computed by canonical distances alone, after one
-/// in which many pairs were near.
-constexpr int kUnfilteredTiles = 7;
-
-/// Kinds of queries that are told apart at most, so that those of one make
-/// tiles (SlotKinds.cuh).
-constexpr uint32_t kMostKinds = 16;
 
 /// What a block does before it begins a step: nothing. For tests, which have
 /// some come late, as they do where a GPU is shared and kernels are suspended.
@@ -155,6 +123,9 @@ struct ScanAgain {
     uint32_t numRough = 0;
     /// L2: products of float64 leave many pairs in doubt.
     bool areNear = false;
+    /// k = 1 by tiles of products: the limit of a slot is the nearest vector
+    /// that is known, and there are no lists.
+    bool isOne = false;
 
     /// Inlined: a call would have all that is shared in memory behind pointers.
     __device__ __forceinline__ void run();
@@ -231,6 +202,18 @@ struct ScanAgain {
             uint32_t count,
             uint32_t used);
 
+    // Of the one nearest: NearestOfSlots.cuh.
+    __device__ __forceinline__ bool takesOne(uint32_t used) const;
+    __device__ __forceinline__ void readNearest(uint32_t slot, uint32_t used);
+    __device__ __forceinline__ void putNearest(uint32_t slot, uint64_t entry);
+    template <class Places, int kDown, int kAcross>
+    __device__ __forceinline__ void putNearestOfTile(
+            uint32_t slot,
+            int64_t first,
+            const float (&distances)[kDown][kAcross][4],
+            uint64_t sure);
+    __device__ __forceinline__ void writeNearest(uint32_t used);
+
     // Of queries that are alike: SlotKinds.cuh.
     __device__ __forceinline__ void makeTiles(uint32_t used);
     __device__ __forceinline__ uint32_t findKinds(uint32_t used);
@@ -276,9 +259,12 @@ struct ScanAgain {
             const float (&distances)[kDown][kAcross][4],
             uint64_t sure);
 
-    // Lists and their limits: ScanAgainLists.cuh.
+    // Limits: ScanLimits.cuh.
     __device__ __forceinline__ uint64_t rankedLimit(uint32_t row) const;
+    __device__ __forceinline__ uint32_t readLimit(uint32_t slot);
     __device__ __forceinline__ void readLimits(uint32_t used);
+
+    // Lists: ScanAgainLists.cuh.
     __device__ __forceinline__ bool isOverfull(uint32_t used) const;
     __device__ __forceinline__ void forgetStep(uint32_t used);
     __device__ __forceinline__ uint32_t
@@ -386,6 +372,7 @@ __global__ void __launch_bounds__(
 } // namespace faiss_bits
 
 #include "kernels/knn/certified/MakeGroups.cuh"
+#include "kernels/knn/certified/NearestOfSlots.cuh"
 #include "kernels/knn/certified/ScanAgainFew.cuh"
 #include "kernels/knn/certified/ScanAgainLists.cuh"
 #include "kernels/knn/certified/ScanAgainRun.cuh"
@@ -393,6 +380,7 @@ __global__ void __launch_bounds__(
 #include "kernels/knn/certified/ScanAppend.cuh"
 #include "kernels/knn/certified/ScanFiltered.cuh"
 #include "kernels/knn/certified/ScanGroups.cuh"
+#include "kernels/knn/certified/ScanLimits.cuh"
 #include "kernels/knn/certified/ScanRough.cuh"
 #include "kernels/knn/certified/SlotKinds.cuh"
 #include "kernels/knn/certified/SortAlike.cuh"

@@ -73,11 +73,12 @@ __device__ __forceinline__ void ScanAgain<kMetric, Begin>::run() {
                 readLimits(used);
                 areLimited = hasLimits(used);
             }
+            isOne = takesOne(used);
             numRough = areLimited ? 0 : roughChunks(used);
             // Of a tile a block all take no longer than some.
             const bool isOneTile =
                     areLimited && chunks * tilesOf(used) <= gridDim.x;
-            step = isOneTile                     ? chunks
+            step = isOne || isOneTile            ? chunks
                     : areLimited || numRough > 0 ? most
                                                  : firstStep;
         }
@@ -88,6 +89,9 @@ __device__ __forceinline__ void ScanAgain<kMetric, Begin>::run() {
             readLimits(used);
             scanStep(done, step, used);
             grid.sync();
+            if (isOne) {
+                break; // that were all
+            }
             if (isKnown && isAmiss(used)) {
                 grid.sync();
                 forgetStep(used);
@@ -120,7 +124,9 @@ __device__ __forceinline__ void ScanAgain<kMetric, Begin>::run() {
                 numRough = done = 0;
             }
         }
-        if (params.keep > kSharedSort) {
+        if (isOne) {
+            writeNearest(used);
+        } else if (params.keep > kSharedSort) {
             finishTogether(used);
         } else {
             used > gridDim.x ? finishShort<kWarpSize>(used)

@@ -48,6 +48,9 @@ __device__ __forceinline__ void ScanAgain<kMetric, Begin>::scanTiles(
     TilePlace place = placeOf(next);
     tile.begin(place);
     for (uint32_t t = next; t < tiles; t = next) {
+        if (isOne) {
+            readNearest(uint32_t(place.rows - shared.rows), used);
+        }
         next = nextOf(t + gridDim.x);
         const TilePlace after = placeOf(next);
         const uint32_t slot = uint32_t(place.rows - shared.rows);

@@ -34,7 +34,12 @@ __device__ __forceinline__ void ScanAgain<kMetric, Begin>::append(
         int64_t vector,
         float distance) {
     const uint64_t entry = distanceEntry<kMetric>(distance, uint32_t(vector));
-    if (belongs(slot, entry)) {
+    if (!belongs(slot, entry)) {
+        return;
+    }
+    if (kIsOfProducts<kMetric> && isOne) {
+        putNearest(slot, entry);
+    } else {
         putEntry(slot, atomicAdd(params.counts + slot, 1u), entry);
     }
 }
@@ -47,6 +52,15 @@ __device__ __forceinline__ void ScanAgain<kMetric, Begin>::appendSome(
         int64_t vector,
         const float (&distances)[kCount],
         uint32_t mask) {
+    if (kIsOfProducts<kMetric> && isOne) {
+#pragma unroll
+        for (int i = 0; i < kCount; ++i) {
+            if (mask >> i & 1) {
+                append(slot, vector + i, distances[i]);
+            }
+        }
+        return;
+    }
     uint32_t within = 0;
 #pragma unroll
     for (int i = 0; i < kCount; ++i) {
@@ -135,6 +149,10 @@ __device__ __forceinline__ void ScanAgain<kMetric, Begin>::appendTile(
     constexpr uint32_t kByte = 0xFF;
     static_assert(kDown * 2 == kRows && kRows * 2 * kAcross <= int(kByte));
     if (!__any_sync(kFullWarp, sure != 0)) {
+        return;
+    }
+    if (isOne) {
+        putNearestOfTile<Places>(slot, first, distances, sure);
         return;
     }
     const auto entryOf = [&](int a, int b, int r) {

@@ -98,23 +98,27 @@ void launchAgainOfDims(
             .enqueue(params);
 }
 
-void check(Metric metric, int d) {
+void check(Metric metric, int d, int most) {
     BITS_THROW_IF_NOT_FMT(
-            d >= 1 && d <= kMostFewDims,
-            "d = %d is outside 1..%d",
-            d,
-            kMostFewDims);
+            d >= 1 && d <= most, "d = %d is outside 1..%d", d, most);
     BITS_THROW_IF_NOT_FMT(
             metric == Metric::L2 || metric == Metric::InnerProduct,
             "metric = %d: L2 and inner product have this way alone",
             int(metric));
 }
 
-/// launch.operator()<kMetric, kDims>() for the components that a kernel has.
-template <class Launch>
+/// launch.operator()<kMetric, kDims>() for the components that a kernel has, of
+/// up to kMost.
+template <int kMost, class Launch>
 void withShape(Metric metric, int d, Launch launch) {
-    check(metric, d);
+    check(metric, d, kMost);
     const auto ofMetric = [&]<Metric kMetric>() {
+        if constexpr (kMost > kMostFewDims) {
+            if (d > kMostFewDims) {
+                return d <= 12 ? launch.template operator()<kMetric, 12>()
+                               : launch.template operator()<kMetric, 16>();
+            }
+        }
         d <= 2           ? launch.template operator()<kMetric, 2>()
                 : d <= 4 ? launch.template operator()<kMetric, 4>()
                 : d <= 6 ? launch.template operator()<kMetric, 6>()
@@ -131,9 +135,10 @@ void launchFewDims(
         const FewDimsParams& params,
         int queriesOfThread,
         cudaStream_t stream) {
-    withShape(metric, params.search.d, [&]<Metric kMetric, int kDims>() {
-        launchOfDims<kMetric, kDims>(params, queriesOfThread, stream);
-    });
+    withShape<kMostFewDims>(
+            metric, params.search.d, [&]<Metric kMetric, int kDims>() {
+                launchOfDims<kMetric, kDims>(params, queriesOfThread, stream);
+            });
 }
 
 void launchFewDimsAgain(
@@ -141,9 +146,11 @@ void launchFewDimsAgain(
         const FewDimsParams& params,
         int multiprocessors,
         cudaStream_t stream) {
-    withShape(metric, params.search.d, [&]<Metric kMetric, int kDims>() {
-        launchAgainOfDims<kMetric, kDims>(params, multiprocessors, stream);
-    });
+    withShape<kMostFewDimsAgain>(
+            metric, params.search.d, [&]<Metric kMetric, int kDims>() {
+                launchAgainOfDims<kMetric, kDims>(
+                        params, multiprocessors, stream);
+            });
 }
 
 } // namespace faiss_bits

@@ -108,14 +108,15 @@ class FewDimsAgain {
 };
 
 /// Of a multiprocessor, at least.
-constexpr int kFewDimsAgainBlocks = 5;
+template <int kDims>
+constexpr int kFewDimsAgainBlocks = kDims <= 8 ? 5 : 4;
 
 template <Metric kMetric, int kDims>
 __global__ __launch_bounds__(
         kFewDimsThreads,
-        kFewDimsAgainBlocks) void fewDimsAgainKernel(const __grid_constant__
-                                                             FewDimsParams
-                                                                     params) {
+        kFewDimsAgainBlocks<
+                kDims>) void fewDimsAgainKernel(const __grid_constant__
+                                                        FewDimsParams params) {
     using Again = FewDimsAgain<kMetric, kDims>;
     __shared__ typename Again::Shared shared;
     waitForPrevious();

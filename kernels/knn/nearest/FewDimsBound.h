@@ -7,8 +7,10 @@
 
 namespace faiss_bits {
 
-/// Dimensions of vectors that FewDimsKnn.h searches.
+/// Dimensions of vectors that FewDimsKnn.h searches, and that it is the second
+/// search of.
 constexpr int kMostFewDims = 8;
+constexpr int kMostFewDimsAgain = 16;
 
 /// How far the float32 value of a pair (FewDimsScan.cuh) may be from its
 /// canonical key, a similarity's with its sign turned, with room for the

@@ -67,7 +67,7 @@ void launchFewDims(
         cudaStream_t stream);
 
 /// The same for the rows of which a flag is set: one kernel of the whole GPU
-/// that ends at once where there are none.
+/// that ends at once where there are none. search.d up to kMostFewDimsAgain.
 void launchFewDimsAgain(
         Metric metric,
         const FewDimsParams& params,

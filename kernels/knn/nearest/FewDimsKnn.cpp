@@ -64,9 +64,9 @@ int queriesOfThread(const FlatKnnProblem& p, idx_t queries, idx_t strips) {
             : kMost / 2;
 }
 
-bool takes(const FlatKnnProblem& p) {
+bool takes(const FlatKnnProblem& p, int mostDims = kMostFewDims) {
     return p.mode != SearchMode::Plain && p.k == 1 && !p.allowedBits &&
-            !p.allowedIds && p.d <= kMostFewDims && p.numVectors > 0 &&
+            !p.allowedIds && p.d <= mostDims && p.numVectors > 0 &&
             p.numVectors <= std::numeric_limits<int32_t>::max() &&
             (p.metric == Metric::L2 || p.metric == Metric::InnerProduct) &&
             p.device.singleToDouble <= 2;
@@ -202,7 +202,7 @@ std::string FewDimsPlan::toString() const {
 }
 
 bool searchesFewDimsAgain(const FlatKnnProblem& p) {
-    return takes(p) && batchOf(p) > kFewQueries && !p.limits;
+    return takes(p, kMostFewDimsAgain) && batchOf(p) > kFewQueries && !p.limits;
 }
 
 FewDimsParams takeFewDimsAgain(
