@@ -132,12 +132,15 @@ class CertifiedSearch {
         Certifier<T> certifier(kernels_, k_, source);
         certifier.direct = plan.variant == Variant::Direct;
         certifier.vectorSquares = squares_.get();
-        const HeapSlack<T> slack = ErrorBound<T>(setup, false).slack();
-        if (k_ == 1 && plan.variant == Variant::Var1 && slack.isOn) {
-            // A heap whose limit is little more than the nearest key is as
-            // much work as that of a plain search, however many it holds.
-            candidates_ = std::min<idx_t>(byInt16 ? 8 : 4, setup_.numVectors);
-            certifier.slack = slack;
+        if (plan.variant == Variant::Var1) {
+            // A heap of k whose limit is little more than its root is as much
+            // work as that of a plain search, however many are kept beside.
+            certifier.slack = ErrorBound<T>(setup, false).slack();
+        }
+        if (certifier.slack.isOn) {
+            const idx_t beside = byInt16 ? 7 : 3;
+            candidates_ = std::min(
+                    std::max(candidates_, k_ + beside), setup_.numVectors);
         }
         certifier.outcomes.assign(left_.size(), Outcome::Open);
         const KnnOutput<T> out = output();
@@ -204,8 +207,14 @@ Plan planCandidates(
         idx_t candidates,
         bool predict) {
     // Of fewer vectors, buffers of some candidates more than k are less work
-    // than heaps of them (measured, docs/design/cpu_rescoring.md).
+    // than heaps (measured, docs/design/cpu_rescoring.md): than those of all
+    // candidates, and than those of k, with slack.
     constexpr idx_t kVectorsOfHeap = 4096;
+    constexpr idx_t kFewOfHeap = 4;
+    constexpr idx_t kVectorsOfPair = 256; // of places of the heap
+    const bool heapPays = setup.metric == KernelMetric::Product
+            ? k == 1 || setup.numVectors / kVectorsOfHeap >= k
+            : k <= kFewOfHeap || setup.numVectors / kVectorsOfPair >= k * k;
     const Plan plan = planSearch(setup, problem, candidates, predict);
     if (plan.variant == Variant::Direct ||
         problem.choice.variant != Variant::Auto) {
@@ -213,8 +222,7 @@ Plan planCandidates(
     }
     Problem<T> forced = problem;
     forced.choice.variant = planSearch(setup, problem, k, false).variant;
-    if (forced.choice.variant == Variant::Var1 && k > 1 &&
-        setup.numVectors / kVectorsOfHeap < k) {
+    if (forced.choice.variant == Variant::Var1 && !heapPays) {
         forced.choice.variant = Variant::Buffered;
     }
     return forced.choice.variant == plan.variant

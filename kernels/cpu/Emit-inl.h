@@ -245,16 +245,16 @@ keysUnder(const Sink<T>& sink, idx_t row, const TileRow<T>& tile, T* keys) {
     return under & (~uint64_t(0) >> (64 - tile.valid));
 }
 
-/// How far the limit of a heap of the nearest alone is for a nearest key.
+/// The limit of a heap with slack, from the key of its root.
 template <class T>
-T slackLimit(const Sink<T>& sink, idx_t row, T least) {
-    return least +
-            (sink.slack.ofKey * std::abs(least) +
+T slackLimit(const Sink<T>& sink, idx_t row, T root) {
+    return root +
+            (sink.slack.ofKey * std::abs(root) +
              sink.slack.ofTerm * sink.queryTerm[row] + sink.slack.more);
 }
 
-/// Of the first keys of such a heap, those that its limit will not turn down
-/// again; all if none is a number, or nothing is known of their errors.
+/// Of the first keys of such a heap of one, those that its limit will not turn
+/// down again; all if none is a number, or nothing is known of their errors.
 template <class T>
 uint64_t keysWithin(const Sink<T>& sink, idx_t row, const T* keys, int valid) {
     T least = std::numeric_limits<T>::infinity();
@@ -269,9 +269,38 @@ uint64_t keysWithin(const Sink<T>& sink, idx_t row, const T* keys, int valid) {
     return within;
 }
 
+/// An entry that a full heap has not, behind it, if it is under the limit.
+/// Where there are too many of these the farthest is the limit. Returns that.
+template <class T>
+HWY_NOINLINE T keepAside(
+        const Sink<T>& sink,
+        idx_t row,
+        idx_t& count,
+        T limit,
+        OrderedEntry<T> entry) {
+    OrderedEntry<T>* const begin = sink.heaps + row * sink.heapStride + sink.k;
+    if (count == sink.k + sink.aside) {
+        // The limit was higher when they came.
+        OrderedEntry<T>* const end = std::remove_if(
+                begin, begin + sink.aside, [&](const OrderedEntry<T>& one) {
+                    return !(one.key() < limit);
+                });
+        count = sink.k + idx_t(end - begin);
+    }
+    if (count < sink.k + sink.aside) {
+        begin[count++ - sink.k] = entry;
+        return limit;
+    }
+    OrderedEntry<T>* const farthest =
+            std::max_element(begin, begin + sink.aside);
+    if (sink.aside > 0 && entry < *farthest) {
+        std::swap(entry, *farthest);
+    }
+    return entry.key();
+}
+
 template <class T>
 void emitToHeap(Sink<T>& sink, idx_t row, const TileRow<T>& tile) {
-    constexpr T kInfinity = std::numeric_limits<T>::infinity();
     OrderedEntry<T>* heap = sink.heaps + row * sink.heapStride;
     HWY_ALIGN T keys[tileVectors<T>()];
     uint64_t under = keysUnder(sink, row, tile, keys);
@@ -281,7 +310,8 @@ void emitToHeap(Sink<T>& sink, idx_t row, const TileRow<T>& tile) {
     if (state != RowState::Below) {
         under = ~uint64_t(0) >> (64 - tile.valid);
     }
-    if (sink.slack.isOn && state == RowState::All) {
+    const bool hasSlack = sink.slack.isOn;
+    if (hasSlack && sink.k == 1 && state == RowState::All) {
         const uint64_t within = keysWithin(sink, row, keys, tile.valid);
         under = within ? within : under;
     }
@@ -293,29 +323,33 @@ void emitToHeap(Sink<T>& sink, idx_t row, const TileRow<T>& tile) {
         if (!take) {
             continue;
         }
-        offerToHeap<2>(
-                heap,
-                count,
-                sink.k,
-                OrderedEntry<T>(key, CandidateId<T>(tile.firstId + i)));
-        if (count == sink.k) {
-            limit = heap[0].key();
-            state = limit == limit ? RowState::Below : RowState::Numbers;
+        OrderedEntry<T> entry(key, CandidateId<T>(tile.firstId + i));
+        const bool isFull = count >= sink.k;
+        if (!isFull) {
+            pushHeap<2>(heap, count, entry);
+            if (++count < sink.k) {
+                continue;
+            }
+        } else if (entry < heap[0]) {
+            const OrderedEntry<T> last = heap[0];
+            replaceRoot<2>(heap, sink.k, entry);
+            entry = last;
+        }
+        const T root = heap[0].key();
+        T most = root;
+        if (hasSlack) {
+            // What is turned down, or was, is not under it.
+            const T low = slackLimit(sink, row, root);
+            most = low >= root ? low : root;
+            most = state == RowState::Below && limit < most ? limit : most;
+        }
+        limit = most;
+        state = limit == limit ? RowState::Below : RowState::Numbers;
+        if (hasSlack && isFull && entry.key() < limit) {
+            limit = keepAside(sink, row, count, limit, entry);
         }
     }
     sink.counts[row] = count;
-    if (sink.slack.isOn) {
-        // Less than the root: how many pass is as for one neighbour.
-        T least = heap[0].key();
-        for (idx_t i = 1; i < count; ++i) {
-            least = std::min(least, heap[i].key());
-        }
-        const T low = slackLimit(sink, row, least);
-        if (state == RowState::Below ? low < limit : low < kInfinity) {
-            limit = low;
-            state = RowState::Below;
-        }
-    }
     if (state != RowState::All) {
         setLimit(sink, row, limit, state);
     }

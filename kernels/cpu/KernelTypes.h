@@ -107,8 +107,8 @@ struct OrderedEntry;
 template <class T>
 struct OrderRange;
 
-/// How far the limit of a heap of the nearest alone is above its key:
-/// ofKey |key| + ofTerm queryTerm + more.
+/// How far the limit of a heap is above the key of its root: ofKey |key| +
+/// ofTerm queryTerm + more.
 template <class T>
 struct HeapSlack {
     bool isOn = false;
@@ -143,7 +143,10 @@ struct Sink {
 
     OrderedEntry<T>* heaps = nullptr; ///< Heap: [rows, k], heapStride apart
     idx_t heapStride = 0;
-    HeapSlack<T> slack; ///< Heap: k = 1 is wanted, and what is nearly as near
+    /// Heap: what is nearly as near as the root is kept, too, in up to `aside`
+    /// places behind the heap.
+    HeapSlack<T> slack;
+    idx_t aside = 0;
 
     T* distances = nullptr; ///< Store: [rows, ...], distanceStride apart
     idx_t distanceStride = 0;

@@ -163,6 +163,8 @@ void KnnSelection<T>::reset(const Certifier<T>* certifier) {
     for (Sink<T>& sink : sinks_) {
         if (certifier) {
             sink.slack = certifier->slack;
+            sink.k = sink.slack.isOn ? certifier->k : k_;
+            sink.aside = k_ - sink.k;
         }
         std::fill_n(sink.limit, rows_, kNone);
         std::fill_n(sink.queryTerm, rows_, T(0));

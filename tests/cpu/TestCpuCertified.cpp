@@ -184,24 +184,29 @@ TEST_P(CpuCertified, PiecesOfTheVectorsDoNotMatter) {
     }
 }
 
-/// One neighbour is searched with a limit that is a little above its key.
-TEST_P(CpuCertified, OneNeighbour) {
+/// Heaps of few neighbours have a limit that is a little above the root, and
+/// keep what is between in few places behind.
+TEST_P(CpuCertified, FewNeighbours) {
     for (const Contents contents : kAllContents) {
-        for (const int64_t n : {1, 2, 3, 4, 5, 40, 1000}) {
-            CpuCase c;
-            c.mode = SearchMode::Certified;
-            c.metric = GetParam();
-            c.metricArg = 2.5;
-            c.contents = contents;
-            c.q = 17;
-            c.n = n;
-            c.d = n % 2 ? 9 : 100;
-            c.k = 1;
-            c.seed = uint32_t(n);
-            ASSERT_NO_FATAL_FAILURE(
-                    expectCanonical<float>(c, choicesOf(cpu::Variant::Auto)));
-            ASSERT_NO_FATAL_FAILURE(
-                    expectCanonical<double>(c, choicesOf(cpu::Variant::Var1)));
+        for (const int64_t k : {1, 2, 5}) {
+            for (const int64_t n : {1, 2, 3, 4, 5, 8, 9, 40, 1000}) {
+                CpuCase c;
+                c.mode = SearchMode::Certified;
+                c.metric = GetParam();
+                c.metricArg = 2.5;
+                c.contents = contents;
+                c.q = 17;
+                c.n = n;
+                c.d = n % 2 ? 9 : 100;
+                c.k = k;
+                c.seed = uint32_t(n + k);
+                ASSERT_NO_FATAL_FAILURE(expectCanonical<float>(
+                        c, choicesOf(cpu::Variant::Auto)));
+                ASSERT_NO_FATAL_FAILURE(expectCanonical<float>(
+                        c, choicesOf(cpu::Variant::Var1)));
+                ASSERT_NO_FATAL_FAILURE(expectCanonical<double>(
+                        c, choicesOf(cpu::Variant::Var1)));
+            }
         }
     }
 }

@@ -114,18 +114,37 @@ TEST(CpuPlan, PredictsEveryVariantThatCanRunAndTakesTheBest) {
     }
 }
 
-/// Candidates of a few neighbours: in heaps only where the vectors are many,
-/// and then where a plain search has them there.
+/// Certified searches have no heaps below so many vectors, and from there on
+/// where plain ones have them.
+void expectHeapsFrom(Metric metric, idx_t n, idx_t k) {
+    for (const int d : {8, 64}) {
+        auto p = shape(1000, n, d, k);
+        p.metric = metric;
+        const auto variant = cpu::planKnn(p).variant;
+        p.numVectors = n - 1;
+        EXPECT_NE(cpu::planKnn(p).variant, cpu::Variant::Var1);
+        p.numVectors = n;
+        p.mode = SearchMode::Plain;
+        EXPECT_EQ(variant, cpu::planKnn(p).variant);
+    }
+}
+
 TEST(CpuPlan, HeapsOfCandidatesAreForManyVectors) {
     for (const idx_t k : {2, 4, 8}) {
-        for (const int d : {8, 64}) {
-            auto p = shape(1000, 4096 * k - 1, d, k);
-            EXPECT_NE(cpu::planKnn(p).variant, cpu::Variant::Var1);
-            p.numVectors = 4096 * k;
-            const auto variant = cpu::planKnn(p).variant;
-            p.mode = SearchMode::Plain;
-            EXPECT_EQ(variant, cpu::planKnn(p).variant);
-        }
+        expectHeapsFrom(Metric::InnerProduct, 4096 * k, k);
+    }
+}
+
+/// Heaps with slack hold k alone.
+TEST(CpuPlan, HeapsWithSlackAreForFewNeighbours) {
+    for (const idx_t k : {5, 6, 8}) {
+        expectHeapsFrom(Metric::L2, 256 * k * k, k);
+    }
+    for (const idx_t k : {1, 2, 4}) {
+        auto p = shape(1000, 3000, 16, k);
+        EXPECT_EQ(cpu::planKnn(p).variant, cpu::Variant::Var1);
+        p.metric = Metric::InnerProduct;
+        EXPECT_EQ(cpu::planKnn(p).variant == cpu::Variant::Var1, k == 1);
     }
 }
 
