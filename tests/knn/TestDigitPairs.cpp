@@ -85,8 +85,8 @@ TEST_F(DigitPairsKnn, BothSidesOfEveryTile) {
     for (Metric metric : kMetrics) {
         expectByDigits(of(65536, 20, 96, 513, metric), Hard::Bytes);
     }
-    // Of fewer queries float64 has a plan, too.
-    EXPECT_FALSE(planOf(of(65537, 96, 96, 513)).allPairs);
+    EXPECT_FALSE(planOf(of(65537, 20, 96, 513)).allPairs);
+    // Of fewer queries all of the matrix stays in L2.
     EXPECT_FALSE(planOf(of(16385, 384, 95, 513)).allPairs);
     EXPECT_FALSE(planOf(of(16385, 384, 96, 512)).allPairs);
     EXPECT_FALSE(planOf(of(100, 20, 2049, 5)).allPairs);

@@ -62,13 +62,16 @@ idx_t mostVectorsOfFloat64(const FlatKnnProblem& p) {
     return isAtOnce ? kMostVectorsAtOnce : kMostVectors;
 }
 
+/// Whether digits have one for more than kMostVectors, and are taken then.
+bool takesMoreByDigits(const FlatKnnProblem& p) {
+    constexpr int kMostOfStrips = 512; // which make limits of smaller k
+    return p.numVectors > kMostVectors && p.k > kMostOfStrips &&
+            digitsMayPay(p);
+}
+
 idx_t mostVectors(const FlatKnnProblem& p) {
-    // Strips make limits of smaller k.
-    constexpr int kMostOfStrips = 512;
-    const idx_t most = mostVectorsOfFloat64(p);
-    return p.k > kMostOfStrips && digitsMayPay(p)
-            ? std::max(most, kMostVectorsOfDigits)
-            : most;
+    return takesMoreByDigits(p) ? kMostVectorsOfDigits
+                                : mostVectorsOfFloat64(p);
 }
 
 idx_t mostTileQueries(idx_t stride, bool byDigits) {
@@ -172,8 +175,8 @@ bool digitsPay(const FlatKnnProblem& p) {
     if (!digitsMayPay(p)) {
         return false;
     }
-    if (p.numVectors > mostVectorsOfFloat64(p)) {
-        return true; // float64 has no plan there
+    if (takesMoreByDigits(p)) {
+        return true;
     }
     const idx_t stride = strideOf(p);
     const auto timeBy = [&](bool byDigits) {
@@ -251,8 +254,8 @@ double allPairsMicroseconds(const FlatKnnProblem& p) {
     const idx_t rows =
             queriesAtOnce(p, byDigits, mostTileQueries(strideOf(p), byDigits));
     const bool isWide = byDigits || takesWide(p, rows);
-    // What selections of wider rows take besides.
-    const double wide = p.numVectors > kMostVectors ? 30 : 0;
+    // What selections of wider rows take besides, at most.
+    const double wide = !byDigits && p.numVectors > kMostVectors ? 30 : 0;
     const double time = wide + launchesMicroseconds(p, byDigits, rows) +
             (byDigits ? 0.0 : 2.4e-6 * n * d) +
             q * ((isWide ? 3.45e-6 : 1.62e-6) * n + 25.4e-6 * k) / part;
@@ -273,6 +276,19 @@ double candidatesMicroseconds(const FlatKnnProblem& p) {
 }
 
 namespace {
+
+/// Scans with a kept image of more vectors for so few queries that all pairs
+/// stay in L2, of shapes that were timed beside these.
+bool isMeasuredScan(const FlatKnnProblem& p) {
+    return (p.metric == Metric::L2 || p.metric == Metric::InnerProduct) &&
+            p.searchImage && p.d >= 4 && p.d <= 32 && p.k <= 1000;
+}
+
+/// The same of these, and what all pairs take less there than their model says.
+/// Fitted to 21 searches (H200, docs/design/flat_few_vectors_lists.md).
+double scannedMicroseconds(const FlatKnnProblem& p) {
+    return 60 + 0.3e-3 * double(p.numQueries) * double(p.k);
+}
 
 /// The same of a scan with limits from a sample, of more vectors and large k;
 /// cosines have no kept image. Fitted to 13 searches (H100,
@@ -297,10 +313,17 @@ bool allPairsPays(const FlatKnnProblem& p) {
         return true; // strips of one tile, often searched again
     }
     const double time = allPairsMicroseconds(p);
-    return isNearest ? time < 0.9 * nearestMicroseconds(p)
-            : p.numVectors <= kMostVectors
-            ? time < 0.9 * candidatesMicroseconds(p)
-            : time < 0.9 * sampledMicroseconds(p);
+    if (p.numVectors <= kMostVectors) {
+        return time < 0.9 *
+                (isNearest ? nearestMicroseconds(p)
+                           : candidatesMicroseconds(p));
+    }
+    if (takesMoreByDigits(p)) {
+        // What selections of wider rows take besides.
+        constexpr double kWideRows = 30;
+        return time + kWideRows < 0.9 * sampledMicroseconds(p);
+    }
+    return isMeasuredScan(p) && !isNearest && time < scannedMicroseconds(p);
 }
 
 std::optional<AllPairsPlan> planAllPairs(
@@ -318,7 +341,7 @@ std::optional<AllPairsPlan> planAllPairs(
         }
     }
     const bool takesFloat64 = p.numVectors <= mostVectorsOfFloat64(p) &&
-            products != PairProducts::Digits;
+            !takesMoreByDigits(p) && products != PairProducts::Digits;
     return takesFloat64 ? planTiles(p, false, maxBytes) : std::nullopt;
 }
 

@@ -123,6 +123,8 @@ struct ScanAgain {
     uint32_t numRough = 0;
     /// L2: products of float64 leave many pairs in doubt.
     bool areNear = false;
+    /// Tiles of L2 subtract their first query: as the last one before did.
+    bool hasCenter = true;
     /// k = 1 by tiles of products: the limit of a slot is the nearest vector
     /// that is known, and there are no lists.
     bool isOne = false;

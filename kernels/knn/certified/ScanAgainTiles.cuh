@@ -42,6 +42,9 @@ __device__ __forceinline__ void ScanAgain<kMetric, Begin>::scanTiles(
         return t;
     };
     Tile tile(shared.tile, params.search);
+    if constexpr (kMetric == Metric::L2) {
+        tile.staging.hasCenter = hasCenter;
+    }
     // Tiles to come that filterTiles() is not for: all without limits.
     int crowded = kMetric == Metric::L2 && hasLimits(used) ? 0 : INT_MAX;
     uint32_t next = nextOf(blockIdx.x);
@@ -72,6 +75,9 @@ __device__ __forceinline__ void ScanAgain<kMetric, Begin>::scanTiles(
                 Concerns{shared, slot, place.first},
                 AppendPairs{*this, slot, place.first});
         place = after;
+    }
+    if constexpr (kMetric == Metric::L2) {
+        hasCenter = tile.staging.hasCenter;
     }
 }
 

@@ -70,11 +70,14 @@ class FewDimsExact {
         }
         __syncthreads();
         const float* least = params_.least + int64_t(strip) * search_.rows;
+        const uint64_t begin = uint64_t(strip)
+                << (params_.logUnits + kLogFewDimsUnit);
         for (uint32_t i = threadIdx.x; i < tile_; i += kFewDimsThreads) {
             const uint32_t slot = firstSlot_ + i;
             // Not known, a limit is NaN.
             const bool wants = slot < slots_ &&
-                    !(least[slot] > keyValue(params_.limits[slot]));
+                    !(least[slot] > keyValue(params_.limits[slot])) &&
+                    !isBehind(slot, begin);
             const uint32_t mask = __ballot_sync(kFullWarp, wants);
             const int lane = threadIdx.x % kWarpSize;
             uint32_t place = 0;
@@ -88,6 +91,18 @@ class FewDimsExact {
             }
         }
         __syncthreads();
+    }
+
+    /// Whether a vector before `begin` is known that is equal to the query, or
+    /// infinitely near: none of a higher number comes before it.
+    __device__ __forceinline__ bool isBehind(uint32_t slot, uint64_t begin)
+            const {
+        const uint64_t best =
+                __ldcg(reinterpret_cast<const unsigned long long*>(
+                        params_.best + slot));
+        const float nearest = kMetric == Metric::L2 ? 0.0f : -INFINITY;
+        return entryKey(best) <= orderedKey(nearest) &&
+                entryColumn(best) < begin;
     }
 
     __device__ __forceinline__ void stage(int64_t unit, int64_t end) {

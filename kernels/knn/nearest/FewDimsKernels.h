@@ -8,7 +8,8 @@
 namespace faiss_bits {
 
 /// Vectors that a block has in shared memory at a time.
-constexpr uint32_t kFewDimsUnit = 256;
+constexpr uint32_t kLogFewDimsUnit = 8;
+constexpr uint32_t kFewDimsUnit = 1 << kLogFewDimsUnit;
 constexpr int kFewDimsThreads = 128;
 /// Queries of a thread of the scan, at most.
 constexpr int kMostFewDimsQueries = 8;

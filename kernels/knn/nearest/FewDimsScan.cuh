@@ -10,8 +10,8 @@ namespace faiss_bits {
 
 template <int kDims>
 struct FewDimsScanShared {
-    /// Floats of a vector.
-    static constexpr int kStride = kDims > 4 ? 8 : kDims;
+    /// Floats of a vector: sixteen bytes are read at a time.
+    static constexpr int kStride = kDims > 4 ? (kDims + 3) / 4 * 4 : kDims;
 
     alignas(16) float vectors[kFewDimsUnit * kStride];
     alignas(16) float norms[kFewDimsUnit];
