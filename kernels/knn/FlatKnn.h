@@ -162,7 +162,7 @@ size_t flatKnnWorkspaceBytes(const FlatKnnProblem& problem, size_t maxBytes);
 ///          no matrix of distances: it takes up to 1 GiB for lists and a
 ///          sample, and for more than 16 queries without a searchImage
 ///          n (2.1 d + 38) bytes; for k = 1 and few vectors 2.1 d + 100 bytes
-///          for each of up to 131,072 queries, and of up to 8 dimensions at
+///          for each of up to 131,072 queries, and of up to 16 dimensions at
 ///          most 64 MiB and 16 bytes for each; and for a list that is searched
 ///          by its part of the image numAllowed (2 d + 36); for few pairs up to
 ///          64 MiB for their keys

@@ -365,6 +365,7 @@ bool stripsPay(const FusedPlan& byStrips, const FlatKnnProblem& p) {
     if (takesNearest(p) && !allPairsPays(p)) {
         return true; // the other way is that of one nearest: atOncePays()
     }
+    // A way that is not taken is none.
     double others = allPairsPays(p) ? allPairsMicroseconds(p) : INFINITY;
     if (enoughVectors(p, p.numVectors)) {
         FusedPlan sampled;
