@@ -245,7 +245,7 @@ keysUnder(const Sink<T>& sink, idx_t row, const TileRow<T>& tile, T* keys) {
     return under & (~uint64_t(0) >> (64 - tile.valid));
 }
 
-/// The limit of a heap with slack, from the key of its root.
+/// The limit of a heap with slack: what was turned down is not under it.
 template <class T>
 T slackLimit(const Sink<T>& sink, idx_t row, T root) {
     return root +
@@ -280,7 +280,6 @@ HWY_NOINLINE T keepAside(
         OrderedEntry<T> entry) {
     OrderedEntry<T>* const begin = sink.heaps + row * sink.heapStride + sink.k;
     if (count == sink.k + sink.aside) {
-        // The limit was higher when they came.
         OrderedEntry<T>* const end = std::remove_if(
                 begin, begin + sink.aside, [&](const OrderedEntry<T>& one) {
                     return !(one.key() < limit);
@@ -338,7 +337,6 @@ void emitToHeap(Sink<T>& sink, idx_t row, const TileRow<T>& tile) {
         const T root = heap[0].key();
         T most = root;
         if (hasSlack) {
-            // What is turned down, or was, is not under it.
             const T low = slackLimit(sink, row, root);
             most = low >= root ? low : root;
             most = state == RowState::Below && limit < most ? limit : most;
