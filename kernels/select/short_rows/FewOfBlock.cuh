@@ -11,9 +11,10 @@
 #pragma once
 
 #include "kernels/device/Entry.cuh"
+#include "kernels/select/short_rows/FewOfBlockFinish.cuh"
 #include "kernels/select/short_rows/FewOfBlockFull.cuh"
 #include "kernels/select/short_rows/GroupSort.cuh"
-#include "kernels/survivors/WriteResult.cuh"
+#include "kernels/select/short_rows/LaneGroup.cuh"
 
 namespace faiss_bits {
 
@@ -51,7 +52,7 @@ class FewOfBlock {
         }
         findLeast();
         // kNanKey where the numbers do not say.
-        const uint32_t limit = kthOf(keyOf(least_));
+        const uint32_t limit = kthOf(FewOfBlockFinish::keyOf(least_));
         uint32_t count = kRoom + 1;
         if (shared_.numTied < kManyTies) {
             keep(within(keyValue(limit)));
@@ -59,21 +60,18 @@ class FewOfBlock {
             count = shared_.count;
         }
         if (count > kRoom) {
-            __syncthreads();
-            if (threadIdx.x == 0) {
-                shared_.count = 0;
-            }
-            keep(withinTied(limit, tiedBound(limit)));
+            keepTied(keyValue(limit));
             __syncthreads();
             count = shared_.count;
         }
+        const FewOfBlockFinish finish{params_, row_, shared_};
         // Fewer than k: NaN is among the best.
         if (count > kRoom || count < uint32_t(params_.k)) {
             Full::selectByEntries(shared_, params_, row_);
         } else if (count <= kThreads) {
-            finish<1>(count);
+            finish.template run<1>(count);
         } else {
-            finish<kFewOfBlockRoom>(count);
+            finish.template run<kFewOfBlockRoom>(count);
         }
     }
 
@@ -93,16 +91,6 @@ class FewOfBlock {
     }
     __device__ __forceinline__ uint32_t columnOf(int i) const {
         return placeOf(i) - skew_;
-    }
-
-    /// As orderedKey, of a number or of the one NaN that fminf has.
-    __device__ __forceinline__ static uint32_t keyOf(float value) {
-        const int32_t bits = __float_as_int(__fadd_rn(value, 0.0f));
-        return uint32_t(bits) ^ (uint32_t(bits >> 31) | 0x80000000u);
-    }
-
-    __device__ __forceinline__ float sign() const {
-        return __uint_as_float(0x3F800000u ^ params_.signMask);
     }
 
     /// Before and behind the row there is NaN, which is within no limit.
@@ -136,7 +124,7 @@ class FewOfBlock {
                 }
             }
         }
-        const float times = sign();
+        const float times = FewOfBlockFinish::signOf(params_);
 #pragma unroll
         for (int i = 0; i < kItems; ++i) {
             values_[i] *= times;
@@ -201,23 +189,6 @@ class FewOfBlock {
         least_ = fminf(least[0], least[1]);
     }
 
-    /// Where the limit is the k-th key and many are equal: what is below it,
-    /// and what is equal and lies before the bound, are k keys or more, and
-    /// hardly more. Of each number that equals the limit its first column
-    /// counts.
-    __device__ __forceinline__ uint32_t tiedBound(uint32_t limit) {
-        const float most = keyValue(limit);
-        int first = kItems;
-#pragma unroll
-        for (int i = kItems - 1; i >= 0; --i) {
-            first = values_[i] == most ? i : first;
-        }
-        return kthOf(
-                least_ < most            ? 0
-                        : first < kItems ? columnOf(first) + 1
-                                         : ~0u);
-    }
-
     /// A sum of floats is issued in half the time of one of integers: bits of
     /// 16 keys are summed in the mantissa of 2^23.
     template <class Is>
@@ -241,22 +212,48 @@ class FewOfBlock {
         return bitsOf([&](int i) { return values_[i] <= most; });
     }
 
-    /// What is below the limit, and of what equals it what lies before a
-    /// column.
-    __device__ __forceinline__ Bits
-    withinTied(uint32_t limit, uint32_t bound) const {
-        const float most = keyValue(limit);
-        // Zero is one value: the float below it is not -0.
-        const float less = keyValue(limit == kZeroKey ? limit - 2 : limit - 1);
-        // Items before `last` lie before the bound, in all lanes of the warp;
-        // and those behind it behind it.
-        const uint32_t line = (bound - 1 + skew_) / kWarpSize;
-        const int last = int(line + kWarps - warp()) / kWarps - 1;
-        const bool isBefore = columnOf(last) < bound;
-        return bitsOf([&](int i) {
-            return values_[i] <=
-                    (i < last || (i == last && isBefore) ? most : less);
-        });
+    /// Where many keys equal the limit: those below it, and of equal ones the
+    /// first lines. So many are taken that k threads have a key among them: k
+    /// keys or more, and hardly more.
+    __device__ __forceinline__ void keepTied(float most) {
+        const Bits less = bitsOf([&](int i) { return values_[i] < most; });
+        const Bits equal = bitsOf([&](int i) { return values_[i] == most; });
+        for (int i = threadIdx.x; i < kItems * kWarps; i += kThreads) {
+            shared_.lines[i] = 0;
+        }
+        // Nobody asks any more how many were kept.
+        __syncthreads();
+        if (threadIdx.x == 0) {
+            shared_.count = 0;
+        }
+        if (less.count() > 0) {
+            atomicAdd(&shared_.lines[0], 1);
+        } else if (equal.count() > 0) {
+            atomicAdd(&shared_.lines[equal.first() * kWarps + warp()], 1);
+        }
+        __syncthreads();
+        // Items of the warp's in lines up to the last one.
+        const uint32_t items = (lastLine() + kWarps - warp()) / kWarps;
+        keep(less.with(equal.upTo(items)));
+    }
+
+    /// The line up to which k threads were counted, or the last one.
+    __device__ __forceinline__ uint32_t lastLine() const {
+        constexpr uint32_t kEach = kItems * kWarps / kWarpSize;
+        uint32_t upTo[kEach];
+        uint32_t sum = 0;
+#pragma unroll
+        for (uint32_t i = 0; i < kEach; ++i) {
+            sum += shared_.lines[lane() * kEach + i];
+            upTo[i] = sum;
+        }
+        const uint32_t before = LaneGroup<kWarpSize>::sumBefore(sum);
+        uint32_t fewer = 0; // lines up to which there are not enough
+#pragma unroll
+        for (uint32_t i = 0; i < kEach; ++i) {
+            fewer += before + upTo[i] < uint32_t(params_.k) ? 1 : 0;
+        }
+        return min(__reduce_add_sync(kFullWarp, fewer), kItems * kWarps - 1u);
     }
 
     __device__ __forceinline__ void keep(const Bits& bits) {
@@ -272,93 +269,6 @@ class FewOfBlock {
                 const int i = w * 32 + __ffs(word) - 1;
                 word &= word - 1;
                 shared_.columns[slot] = columnOf(i);
-            }
-        }
-    }
-
-    /// Ranks of the survivors, at most kEach of a thread, and the results.
-    template <int kEach>
-    __device__ __forceinline__ void finish(uint32_t count) {
-        const float* from = Full::keysOf(params_, row_);
-        uint32_t columns[kEach] = {};
-        float mine[kEach];
-#pragma unroll
-        for (int e = 0; e < kEach; ++e) {
-            const uint32_t place = e * kThreads + threadIdx.x;
-            mine[e] = __uint_as_float(0x7FC00000u);
-            if (place < count) {
-                columns[e] = shared_.columns[place];
-                mine[e] = __ldg(from + columns[e]);
-            }
-        }
-        const float times = sign();
-#pragma unroll
-        for (int e = 0; e < kEach; ++e) {
-            const uint32_t place = e * kThreads + threadIdx.x;
-            mine[e] *= times;
-            shared_.keys[place] = mine[e];
-        }
-        __syncthreads();
-        float ranks[kEach] = {};
-        const bool isIdle = warp() * kWarpSize >= count;
-        if (!isIdle) {
-#pragma unroll 4
-            for (uint32_t i = 0; i < count; i += 4) {
-                const float4 some =
-                        *reinterpret_cast<const float4*>(shared_.keys + i);
-#pragma unroll
-                for (int e = 0; e < kEach; ++e) {
-                    ranks[e] += some.x < mine[e] ? 1.0f : 0.0f;
-                    ranks[e] += some.y < mine[e] ? 1.0f : 0.0f;
-                    ranks[e] += some.z < mine[e] ? 1.0f : 0.0f;
-                    ranks[e] += some.w < mine[e] ? 1.0f : 0.0f;
-                }
-            }
-            uint32_t sum = 0;
-#pragma unroll
-            for (int e = 0; e < kEach; ++e) {
-                sum += uint32_t(ranks[e]);
-            }
-            sum = __reduce_add_sync(kFullWarp, sum);
-            if (lane() == 0) {
-                atomicAdd(&shared_.rankSum, sum);
-            }
-        }
-        __syncthreads();
-        if (isIdle) {
-            return;
-        }
-        // Pairs of different keys count once: all of them, unless some tie.
-        if (shared_.rankSum != count * (count - 1) / 2) {
-#pragma unroll 2
-            for (uint32_t i = 0; i < count; i += 4) {
-                const float4 key =
-                        *reinterpret_cast<const float4*>(shared_.keys + i);
-                const uint4 at =
-                        *reinterpret_cast<const uint4*>(shared_.columns + i);
-#pragma unroll
-                for (int e = 0; e < kEach; ++e) {
-                    const auto add = [&](float one, uint32_t column) {
-                        const bool isFirst =
-                                (one == mine[e]) & (column < columns[e]);
-                        ranks[e] += isFirst ? 1.0f : 0.0f;
-                    };
-                    add(key.x, at.x);
-                    add(key.y, at.y);
-                    add(key.z, at.z);
-                    add(key.w, at.w);
-                }
-            }
-        }
-#pragma unroll
-        for (int e = 0; e < kEach; ++e) {
-            const int rank = int(ranks[e]);
-            if (e * kThreads + threadIdx.x < count && rank < params_.k) {
-                writeResult<float>(
-                        params_,
-                        row_,
-                        rank,
-                        makeEntry(keyOf(mine[e]), columns[e]));
             }
         }
     }

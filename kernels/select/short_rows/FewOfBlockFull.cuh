@@ -13,9 +13,13 @@ struct FewOfBlockShared {
     using Narrow = BlockNarrow<kFewOfBlockThreads>;
     /// Survivors that there is room for.
     static constexpr uint32_t kRoom = kFewOfBlockRoom * kFewOfBlockThreads;
+    /// Of 32 keys, in a row of the most items.
+    static constexpr uint32_t kMostLines =
+            kFewOfBlockMostItems * (kFewOfBlockThreads / kWarpSize);
 
     union {
         uint32_t numbers[kFewOfBlockThreads];
+        uint32_t lines[kMostLines]; // threads whose first key is there
         Narrow::SharedStorage narrow;
     };
     union {
@@ -43,6 +47,34 @@ struct FewOfBlockBits {
             sum += __popc(word);
         }
         return sum;
+    }
+    /// The number of the first; there is one.
+    __device__ __forceinline__ uint32_t first() const {
+        uint32_t place = 0;
+#pragma unroll
+        for (int w = (kItems + 31) / 32 - 1; w >= 0; --w) {
+            place = words[w] != 0 ? w * 32 + __ffs(words[w]) - 1 : place;
+        }
+        return place;
+    }
+    /// Of the first so many keys.
+    __device__ __forceinline__ FewOfBlockBits upTo(uint32_t keys) const {
+        FewOfBlockBits some;
+#pragma unroll
+        for (int w = 0; w < (kItems + 31) / 32; ++w) {
+            const int here = min(max(int(keys) - w * 32, 0), 32);
+            some.words[w] = words[w] & uint32_t((uint64_t(1) << here) - 1);
+        }
+        return some;
+    }
+    __device__ __forceinline__ FewOfBlockBits
+    with(const FewOfBlockBits& other) const {
+        FewOfBlockBits both;
+#pragma unroll
+        for (int w = 0; w < (kItems + 31) / 32; ++w) {
+            both.words[w] = words[w] | other.words[w];
+        }
+        return both;
     }
 };
 

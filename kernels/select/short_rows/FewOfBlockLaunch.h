@@ -8,6 +8,7 @@ namespace faiss_bits {
 /// room for.
 constexpr int kFewOfBlockThreads = 128;
 constexpr int kFewOfBlockRoom = 2;
+constexpr int kFewOfBlockMostItems = 64; // keys of a thread
 
 /// Columns of a row that begins at the last key of a line of 32, that so many
 /// keys of a thread hold.
