@@ -187,6 +187,39 @@ TEST_F(FewOfPacks, GroupsOfEqualKeys) {
     }
 }
 
+/// Rows of a warp that have different ties, or none: where one has more keys
+/// within its limit than there is room for, all of them are looked through.
+TEST_F(FewOfPacks, RowsOfAWarpDiffer) {
+    for (int64_t cols : {80, 97, 257, 342, 509, 800}) {
+        for (int k : takenOf(shortRowsCase(kRows, cols), {2, 3, 6, 8, 9, 16})) {
+            for (int turn = 0; turn < 6; ++turn) {
+                std::mt19937 random(unsigned(cols * 1000 + k * 10 + turn));
+                std::vector<float> keys(kRows * cols);
+                for (int64_t i = 0; i < kRows * cols; ++i) {
+                    const int64_t row = i / cols;
+                    const int64_t column = i % cols;
+                    const int any = int(random() % 65536);
+                    const float ways[] = {
+                            1.0f,                // equal
+                            float(any % 16),     // few values
+                            float(any) - 32768,  // hardly a tie
+                            column % 7 < 2 ? NAN // of some, the least twice
+                                           : float(column / 2),
+                            column * k % cols < k - 1 ? float(any) // k-th ties
+                                                      : 65536.0f,
+                            any % 4 < 3 ? -INFINITY : float(any),
+                            any % 64 > 0 ? NAN : float(any)};
+                    keys[i] = ways[(row * (turn + 1) + row / 4) % 7];
+                }
+                expectRows(cols, k, keys);
+                if (HasFailure()) {
+                    return;
+                }
+            }
+        }
+    }
+}
+
 /// Fewer numbers than k, here and there none, so that NaN is among the best;
 /// and as many as k in one lane.
 TEST_F(FewOfPacks, FewNumbers) {

@@ -188,7 +188,7 @@ class FewOfPacks {
     /// and so do keys of a pack's place in the next pack; turned, keys of one
     /// place of different packs count for different lanes, too.
     template <bool kIsTurned>
-    __device__ __forceinline__ uint32_t limit() const {
+    __device__ __forceinline__ uint32_t limit() {
         float least[kMinima];
 #pragma unroll
         for (float& one : least) {
@@ -210,6 +210,7 @@ class FewOfPacks {
             numbers[m] = keyOf(least[m]);
         }
         GroupSort<kLanes, kMinima>::sort(numbers);
+        least_ = numbers[0];
         // Bit by bit, as an index would put the numbers into memory.
         const int place = params_.k - 1;
 #pragma unroll
@@ -253,17 +254,22 @@ class FewOfPacks {
 
     /// Where more than there is room for are within a limit: what is below it,
     /// and where that is less than k, as the limit is the k-th key then, the
-    /// first of those that are equal to it. Other rows stay as they are.
+    /// first of those that are equal to it. So of all rows of the warp with
+    /// more than k, as the most that a row has is what all of them take.
     __device__ __forceinline__ void withoutTies(
             uint32_t most,
             Bits& bits,
             uint32_t& count) const {
-        const bool isFull = count > uint32_t(kRoom);
-        if (!__any_sync(kFullWarp, isFull)) {
+        if (!__any_sync(kFullWarp, count > uint32_t(kRoom))) {
             return;
         }
-        const Bits less = within<true>(most);
         const uint32_t k = uint32_t(params_.k);
+        const bool isFull = count > k;
+        const bool isLeast = __shfl_sync(kFullWarp, least_, 0, kLanes) == most;
+        Bits less; // nothing, of a limit that is the least key
+        if (__any_sync(kFullWarp, isFull && !isLeast)) {
+            less = within<true>(most);
+        }
         const uint32_t numLess = Group::sum(less.count());
         const bool isTied = isFull && numLess < k;
         if (__any_sync(kFullWarp, isTied)) {
@@ -380,6 +386,7 @@ class FewOfPacks {
     const uint32_t row_;
     Room& room_;
     uint32_t skew_;        // places before the row
+    uint32_t least_;       // in the first lane: the row's least key
     float values_[kItems]; // in the order of "smallest first"
 };
 
