@@ -26,6 +26,9 @@ class NarrowRow {
    public:
     /// Numbers of a row in shared memory.
     static constexpr uint32_t kRoom = kLanes * kSorted;
+    /// From one row's to the next one's: rows of a warp lie in different banks.
+    static constexpr uint32_t kRoomStride =
+            kRoom + (kLanes < kWarpSize && kSorted >= 8 ? kLanes + 1 : 0);
 
     /// Up to half of the lanes' least numbers are within the bound that these
     /// give, and in random order hardly more than kRoom * 0.7 of all. Where
@@ -162,13 +165,19 @@ class NarrowRow {
         return __shfl_sync(kFullWarp, limit, place / kSorted, kLanes);
     }
 
-    /// Up to `high`, by halving: k or more are not above it, and no more than
-    /// there is room for.
+    /// Up to `high`, by halving from the least number on: k or more are not
+    /// above it, and no more than there is room for.
     __device__ __forceinline__ uint32_t narrowed(
             const uint32_t (&numbers)[kItems],
             uint32_t high,
             bool searches) const {
-        uint32_t low = searches ? 0 : high;
+        uint32_t least = numbers[0];
+#pragma unroll
+        for (int i = 1; i < kItems; ++i) {
+            least = min(least, numbers[i]);
+        }
+        least = Group::least(least);
+        uint32_t low = searches ? least : high;
 #pragma unroll 1
         while (__any_sync(kFullWarp, low < high)) {
             const uint32_t middle = low + (high - low) / 2;

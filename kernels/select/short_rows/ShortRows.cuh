@@ -44,7 +44,7 @@ __global__ void __launch_bounds__(kShortRowsThreads)
         narrowRowsKernel(const __grid_constant__ ShortRowsParams params) {
     using Row = NarrowRow<T, kLanes, kItems, kSorted>;
     constexpr int kRows = kShortRowsThreads / kLanes;
-    __shared__ uint32_t room[kRows][Row::kRoom];
+    __shared__ uint32_t room[kRows][Row::kRoomStride];
     const uint32_t inBlock = threadIdx.x / kLanes;
     const uint32_t at = blockIdx.x * kRows + inBlock;
     const bool isThere = at < params.rows;
