@@ -6,20 +6,26 @@
 #include <gtest/gtest.h>
 
 #include "kernels/select/threshold/HeldPlan.h"
+#include "kernels/select/threshold/SecondPlaces.h"
 #include "kernels/select/threshold/ThresholdPlan.h"
 #include "tests/select/OnH200.h"
 
 namespace faiss_bits::test {
 namespace {
 
-/// A second sample as large as the first takes no longer lists.
-TEST(ThresholdShapes, FewRowsHaveASecondSampleAsLargeAsTheFirst) {
+/// A second sample that a launch draws is as large as the first, unless all
+/// rows pay for it.
+TEST(ThresholdShapes, FewRowsHaveASecondSampleThatALaunchDraws) {
     const auto drawn = [](idx_t rows, idx_t cols, int k, DataType type) {
         const ThresholdPlan plan = planThreshold(onH200(rows, cols, k, type));
         EXPECT_GT(plan.againPlaces, 0);
         if (plan.secondDraw != SecondDraw::ByEachBlock) {
-            EXPECT_EQ(plan.againPlaces, plan.samplePlaces);
-            EXPECT_EQ(plan.againRanks[0].rank, plan.sampleRanks[0].rank);
+            const bool isBeside = plan.secondDraw == SecondDraw::WithFirst;
+            EXPECT_EQ(
+                    plan.againPlaces,
+                    isBeside ? placesBeside(plan.samplePlaces, plan.sampleParts)
+                             : plan.samplePlaces);
+            EXPECT_LE(plan.againRanks[0].rank, plan.sampleRanks[0].rank);
             EXPECT_GT(plan.sampleParts, 1u);
         }
         return plan.secondDraw;
@@ -33,8 +39,11 @@ TEST(ThresholdShapes, FewRowsHaveASecondSampleAsLargeAsTheFirst) {
     EXPECT_EQ(drawn(3, 1 << 25, 50, wide), SecondDraw::WithFirst);
     EXPECT_EQ(drawn(5, 13421773, 805, narrow), SecondDraw::WithFirst);
     EXPECT_EQ(drawn(5, 13421772, 805, narrow), SecondDraw::ByEachBlock);
-    EXPECT_EQ(drawn(128, 1 << 22, 50, wide), SecondDraw::WithFirst);
-    EXPECT_EQ(drawn(129, 1 << 22, 50, wide), SecondDraw::Alone);
+    EXPECT_EQ(drawn(128, 1040447, 50, wide), SecondDraw::WithFirst);
+    EXPECT_EQ(drawn(4, (1 << 25) - 1, 50, wide), SecondDraw::WithFirst);
+    EXPECT_EQ(drawn(4, 1 << 25, 50, wide), SecondDraw::Alone);
+    EXPECT_EQ(drawn(4, (1 << 26) - 1, 50, narrow), SecondDraw::WithFirst);
+    EXPECT_EQ(drawn(4, 1 << 26, 50, narrow), SecondDraw::Alone);
     EXPECT_EQ(drawn(129, 1040447, 50, wide), SecondDraw::ByEachBlock);
     EXPECT_EQ(drawn(129, 1040448, 50, wide), SecondDraw::Alone);
     // One block draws it.
@@ -53,11 +62,14 @@ TEST(ThresholdShapes, TwoSamplesTakeNoMoreBlocksThanOne) {
         ASSERT_EQ(both.secondDraw, SecondDraw::WithFirst) << both.toString();
         ASSERT_EQ(one.secondDraw, SecondDraw::ByEachBlock) << one.toString();
         EXPECT_EQ(2 * both.sampleParts, one.sampleParts) << rows;
+        EXPECT_EQ(
+                both.againPlaces,
+                placesBeside(both.samplePlaces, both.sampleParts));
     }
 }
 
 /// Rows whose neighbours are alike have fewer survivors where they are so many
-/// that one in a hundred may be read again; random ones as many as ever.
+/// that one in twenty may be read again; random ones as many as ever.
 TEST(ThresholdShapes, ManyAlikeRowsHaveLowerRanks) {
     const auto ranksOf = [](idx_t rows, idx_t cols, int k, DataType type) {
         const ThresholdPlan plan = planThreshold(onH200(rows, cols, k, type));
@@ -67,8 +79,8 @@ TEST(ThresholdShapes, ManyAlikeRowsHaveLowerRanks) {
     for (const auto& [cols, k, type] :
          {std::tuple(8759, 1063, DataType::Float32),
           std::tuple(7504, 262, DataType::Float16)}) {
-        const auto few = ranksOf(32 * 132 - 1, cols, k, type);
-        const auto many = ranksOf(32 * 132, cols, k, type);
+        const auto few = ranksOf(16 * 132 - 1, cols, k, type);
+        const auto many = ranksOf(16 * 132, cols, k, type);
         EXPECT_EQ(many[0].rank, few[0].rank);
         EXPECT_EQ(many[0].most, few[0].most);
         for (int i = 1; i < kSampleRanks; ++i) {

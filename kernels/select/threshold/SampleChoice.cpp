@@ -18,15 +18,15 @@ double rareSum(double mean, double size = 1) {
     return std::ceil(mean + 3.43 * std::sqrt(size * mean) + 2 * size);
 }
 
-/// The same once in a hundred times.
+/// The same once in twenty times.
 double seldomSum(double mean, double size) {
-    return std::ceil(mean + 2.33 * std::sqrt(size * mean) + size);
+    return std::ceil(mean + 1.65 * std::sqrt(size * mean) + 0.3 * size);
 }
 
-/// Rows of a multiprocessor that are so many that one in a hundred may be read
+/// Rows of a multiprocessor that are so many that one in twenty may be read
 /// again: they take that much more time together, where a row among few would
 /// be what the others wait for.
-constexpr idx_t kManyRows = 32;
+constexpr idx_t kManyRows = 16;
 
 /// Part of the rank that the limit's may turn out to be above it.
 double slackOf(int k) {

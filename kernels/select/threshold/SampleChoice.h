@@ -65,7 +65,7 @@ SampleChoice bestSample(
         double maxCapacity);
 
 /// Ranks of the limit by dispersion; where they may not grow, all are that of
-/// random order. Of many rows, one in a hundred whose neighbours are alike may
+/// random order. Of many rows, one in twenty whose neighbours are alike may
 /// have a limit that is too low; of few rows, it is as rare as in random order.
 std::array<SampleRank, kSampleRanks> sampleRanks(
         const SampleChoice& sample,

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <bit>
 
+#include "kernels/select/threshold/SecondPlaces.h"
+
 namespace faiss_bits {
 
 namespace {
@@ -27,6 +29,17 @@ SampleChoice secondSampleWithin(
         }
     }
     return {};
+}
+
+SampleChoice sampleBeside(const SelectProblem& p, const SampleChoice& first) {
+    return makeSample(
+            double(p.cols),
+            p.k,
+            kPartThreads,
+            placesBeside(first.places, first.parts),
+            first.parts,
+            false,
+            0);
 }
 
 SampleChoice secondSample(const SelectProblem& p, idx_t segment) {

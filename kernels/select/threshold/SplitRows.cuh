@@ -11,6 +11,7 @@
 #include "kernels/select/threshold/Misled.cuh"
 #include "kernels/select/threshold/RowSample.cuh"
 #include "kernels/select/threshold/RowSurvivors.cuh"
+#include "kernels/select/threshold/SecondPlaces.h"
 
 namespace faiss_bits {
 
@@ -57,8 +58,13 @@ struct SampleLimitBody {
             return;
         }
         uint64_t least[kSampleItems];
+        ThresholdParams drawn = params;
+        if (drawsBoth && isAgain) {
+            drawn.samplePlaces =
+                    placesBeside(params.samplePlaces, params.sampleParts);
+        }
         Sample::draw(
-                params,
+                drawn,
                 params.firstRow + row,
                 part,
                 params.sampleParts,

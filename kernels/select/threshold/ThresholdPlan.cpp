@@ -132,7 +132,8 @@ idx_t bytesOf(const SelectProblem& p) {
 /// Whether both samples are drawn by as many blocks as the first one alone has
 /// otherwise, each in more places.
 bool drawsBeside(const SelectProblem& p) {
-    return p.rows <= kMostRowsBeside && bytesOf(p) >= kLeastDrawnBeside;
+    return p.rows <= kMostRowsBeside && bytesOf(p) >= kLeastDrawnBeside &&
+            bytesOf(p) < kLeastDrawnAlone;
 }
 
 /// Blocks that draw the first sample of a row, at most.
@@ -143,7 +144,7 @@ uint32_t samplePartsOf(const SelectProblem& p) {
     return drawsBeside(p) && areBusy ? most / 2 : most;
 }
 
-/// A second sample as large as the first, which takes no longer lists: by
+/// A second sample by the blocks of a launch, not by each that reads: by
 /// multiprocessors that have nothing else to do, or where the read takes far
 /// longer than to draw it, or than another launch.
 SecondDraw secondDrawOf(
@@ -154,7 +155,9 @@ SecondDraw secondDrawOf(
         return SecondDraw::ByEachBlock;
     }
     const bool areIdle = 2 * p.rows * first.parts <= p.device.multiprocessors;
-    return areIdle || drawsBeside(p)         ? SecondDraw::WithFirst
+    const bool isBeside =
+            (areIdle || drawsBeside(p)) && sampleBeside(p, first).places > 0;
+    return isBeside                          ? SecondDraw::WithFirst
             : bytesOf(p) >= kLeastDrawnAlone ? SecondDraw::Alone
                                              : SecondDraw::ByEachBlock;
 }
@@ -184,16 +187,16 @@ void setSplitSamples(
         return uint32_t(std::min(survivors, most));
     };
     plan.secondDraw = secondDrawOf(p, first, mayGrow);
-    if (plan.secondDraw != SecondDraw::ByEachBlock) {
-        plan.againPlaces = plan.samplePlaces;
-        plan.againRanks = plan.sampleRanks;
-        plan.capacity = roomOf(capacity);
-        return;
+    SampleChoice second = first;
+    if (plan.secondDraw == SecondDraw::WithFirst) {
+        second = sampleBeside(p, first);
+    } else if (plan.secondDraw == SecondDraw::ByEachBlock) {
+        second = secondSample(p, segmentOf(p, p.rows));
     }
-    SampleChoice second = secondSample(p, segmentOf(p, p.rows));
     bool mayGrowToo =
             second.alike <= 2.5 * capacity || 64 * second.alike <= p.cols;
-    if (!fits(second.usual) && second.usual > capacity) {
+    if (plan.secondDraw == SecondDraw::ByEachBlock && !fits(second.usual) &&
+        second.usual > capacity) {
         // Of many rows of large k: with fewer places the list of the first
         // turn is long enough, and one block would read them several times.
         second = secondSampleWithin(p, second.places / 2, capacity);
