@@ -5,6 +5,7 @@
 
 #include "kernels/common/Error.h"
 #include "kernels/knn/all_pairs/AllPairsLaunch.h"
+#include "kernels/knn/all_pairs/SplitPairs.h"
 #include "kernels/knn/all_pairs/digits/DigitSearch.h"
 #include "kernels/knn/certified/Certified.h"
 #include "kernels/knn/fused/FusedCost.h"
@@ -47,6 +48,27 @@ Launch launchFor(Metric metric) {
         default:
             return nullptr;
     }
+}
+
+/// Of tiles that blocks share; nullptr for metrics whose tiles they do not.
+Launch splitFor(Metric metric) {
+    switch (metric) {
+        case Metric::L2:
+            return launchSplitPairs<Metric::L2>;
+        case Metric::InnerProduct:
+            return launchSplitPairs<Metric::InnerProduct>;
+#ifndef FAISS_BITS_PRODUCTS_ONLY
+        case Metric::Cosine:
+            return launchSplitPairs<Metric::Cosine>;
+#endif
+        default:
+            return nullptr;
+    }
+}
+
+int partsOf(const FlatKnnProblem& p, idx_t rows) {
+    return splitFor(p.metric) ? pairParts(rows, p.numVectors, p.d, p.device)
+                              : 1;
 }
 
 idx_t mostVectors(const FlatKnnProblem& p) {
@@ -110,6 +132,10 @@ double launchMicroseconds(const FlatKnnProblem& p, bool byDigits, idx_t rows) {
     if (byDigits) {
         return digitPairsMicroseconds(p, rows);
     }
+    const double steps = std::ceil(double(p.d) / kProductDepth);
+    if (const int parts = partsOf(p, rows); parts > 1) {
+        return 9 + 0.2 * std::ceil(steps / parts);
+    }
     const bool isWide = takesWide(p, rows);
     const double tiles = double(allPairsTiles(
             rows,
@@ -117,7 +143,7 @@ double launchMicroseconds(const FlatKnnProblem& p, bool byDigits, idx_t rows) {
             kProductQueries,
             isWide ? kWideTile : kNarrowTile));
     const double turns = std::ceil(tiles / p.device.multiprocessors);
-    return 8.3 + (isWide ? 1.01 : 0.29) * turns * std::ceil(p.d / 8.0);
+    return 8.3 + (isWide ? 1.01 : 0.29) * turns * steps;
 }
 
 double launchesMicroseconds(
@@ -345,6 +371,8 @@ void runAllPairs(
                     params.distances,
                     params.stride,
                     stream);
+        } else if (const int parts = partsOf(p, count); parts > 1) {
+            splitFor(p.metric)(params, parts, stream);
         } else {
             launchFor(p.metric)(params, p.device.multiprocessors, stream);
         }

@@ -1,0 +1,343 @@
+/// Canonical distances of all pairs, where tiles are few and dimensions many:
+/// the blocks of a cluster share a tile. Each multiplies some of the
+/// components; then all read the sums of all, in one order, for some of the
+/// pairs. Sums of products are sums in whatever order (ProductTile), and what
+/// they leave in doubt is computed by the definition.
+///
+/// Bound by: reads on their way, and barriers; then the matrix instructions.
+#pragma once
+
+#include <cooperative_groups.h>
+#include <type_traits>
+
+#include "kernels/common/DependentLaunch.h"
+#include "kernels/common/KernelLaunch.h"
+#include "kernels/device/MmaFloat64.cuh"
+#include "kernels/knn/all_pairs/SplitPairs.h"
+#include "kernels/knn/certified/ProductPlaces.cuh"
+#include "kernels/knn/certified/ProductStaging.cuh"
+
+namespace faiss_bits {
+
+template <Metric kMetric>
+struct SplitPairs {
+    using Vectors = MatrixOfVectors;
+    using Places = ProductPlaces<kNarrowTile / 32>;
+    static constexpr int kThreads = Places::kThreads;
+    static constexpr int kBlocks = 2; // of a multiprocessor
+    static constexpr int kQueries = Places::kQueries;
+    static constexpr int kVectors = Places::kVectors;
+    static_assert(kQueries == kProductQueries && kVectors == kNarrowTile);
+
+   private:
+    using Staging = ProductStaging<
+            kMetric,
+            kQueries,
+            kVectors,
+            kThreads,
+            CertifiedParams>;
+    using Row = EstimateRow<kMetric>;
+    static constexpr int kDepth = Staging::kDepth;
+    static_assert(kDepth == kProductDepth);
+    static constexpr int kDown = Places::kDown;
+    static constexpr int kAcross = Places::kAcross;
+    /// That stage a row, and the rows between two of a lane.
+    static constexpr int kRowLanes = 4;
+    static constexpr int kRowStep = kThreads / kRowLanes;
+    /// Of a tile's pairs at most so many are one block's.
+    static constexpr int kMostPairs = kQueries * kVectors / 2;
+
+   public:
+    struct SharedStorage {
+        union {
+            typename Staging::SharedStorage staging;
+            // Rows eight banks apart.
+            alignas(16) double sums[kQueries][kVectors + 4];
+        };
+        double squares[kVectors + kQueries]; // of norms: vectors, then queries
+        bool areIntegers;                    // the components, and so on
+        bool areNonnegative;
+        uint32_t numUnsure;
+        uint16_t unsure[kMostPairs];
+    };
+
+    SharedStorage& shared;
+    const AllPairsParams& params;
+
+    __device__ __forceinline__ void run() const {
+#if __CUDA_ARCH__ >= 900
+        const CertifiedParams& search = params.search;
+        const auto cluster = cooperative_groups::this_cluster();
+        const int parts = int(cluster.num_blocks());
+        const int part = int(cluster.block_rank());
+        const uint32_t rowTiles = (search.rows + kQueries - 1) / kQueries;
+        const uint32_t tile = blockIdx.x / parts;
+        const uint32_t row = tile % rowTiles * kQueries;
+        const TilePlace place{
+                int64_t(tile / rowTiles) * kVectors,
+                search.n,
+                nullptr,
+                search.rows - row,
+                row};
+        if (threadIdx.x == 0) {
+            shared.numUnsure = 0;
+            if (blockIdx.x == 0 && search.numRescored) {
+                atomicAdd(
+                        search.numRescored,
+                        (unsigned long long)(search.rows) * search.n);
+            }
+        }
+        multiply(place, part, parts);
+        cluster.sync();
+        const int numPairs = min(int(place.numRows), kQueries) * kVectors;
+        joinParts(cluster, place, parts, part * kThreads, numPairs);
+        cluster.sync(); // sums have been read, and unsure pairs counted
+        settle(place);
+#endif
+    }
+
+   private:
+    /// Leaves the sums of this part's components in shared memory.
+    __device__ __forceinline__ void multiply(
+            const TilePlace& place,
+            int part,
+            int parts) const {
+        const CertifiedParams& search = params.search;
+        const int steps = (search.d + kDepth - 1) / kDepth;
+        const int ofPart = (steps + parts - 1) / parts;
+        const int first = part * ofPart;
+        const int last = min(first + ofPart, steps);
+        Staging staging(shared.staging, search);
+        double sums[kDown][kAcross][4] = {};
+        Vectors::with(search, [&](const auto& vectors) {
+            using Of = std::remove_cvref_t<decltype(vectors)>;
+            const auto queries = staging.queriesOf(place);
+            const auto fetch = [&](int step) {
+                return staging.fetch(vectors, place, queries, step * kDepth);
+            };
+            // Two steps are on their way.
+            auto even = fetch(first);
+            auto odd = fetch(first + 1);
+            staging.reset();
+            const auto add = [&](auto& next, int step, int buffer) {
+                staging.template store<Of, true>(next, buffer, step * kDepth);
+                next = fetch(step + 2);
+                __syncthreads();
+                addStep(staging, place, buffer, sums);
+            };
+            for (int step = first; step < last; step += 2) {
+                add(even, step, 0);
+                if (step + 1 < last) {
+                    add(odd, step + 1, 1);
+                }
+            }
+        });
+        keepSquares(staging);
+        const bool areIntegers = __syncthreads_and(staging.areIntegers);
+        const bool areNonnegative = __syncthreads_and(staging.areNonnegative());
+        if (threadIdx.x == 0) {
+            shared.areIntegers = areIntegers;
+            shared.areNonnegative = areNonnegative;
+        }
+        // All have read the last components, which lie there too.
+#pragma unroll
+        for (int a = 0; a < kDown; ++a) {
+#pragma unroll
+            for (int b = 0; b < kAcross; ++b) {
+#pragma unroll
+                for (int r = 0; r < 4; r += 2) {
+                    *reinterpret_cast<double2*>(&shared.sums[Places::query(
+                            a, r)][Places::vector(b, r)]) =
+                            make_double2(sums[a][b][r], sums[a][b][r + 1]);
+                }
+            }
+        }
+    }
+
+    /// As ProductTile; warps whose queries are not there have nothing to do.
+    __device__ __forceinline__ static void addStep(
+            const Staging& staging,
+            const TilePlace& place,
+            int buffer,
+            double (&sums)[kDown][kAcross][4]) {
+        const int firstQuery =
+                threadIdx.x / kWarpSize % 2 * Places::kWarpQueries;
+        if (firstQuery >= int(place.numRows)) {
+            return;
+        }
+        const int pair = Places::lane() % 4 * 2;
+        double q[kDown][4];
+#pragma unroll
+        for (int a = 0; a < kDown; ++a) {
+#pragma unroll
+            for (int i = 0; i < 2; ++i) {
+                const double2 two = staging.queryPair(
+                        buffer, Places::query(a, 0), pair + i);
+                q[a][2 * i] = two.x;
+                q[a][2 * i + 1] = two.y;
+            }
+        }
+#pragma unroll
+        for (int b = 0; b < kAcross; ++b) {
+            const double2 two = staging.vectorPair(
+                    buffer, Places::vectorOf(b, Places::lane() / 4), pair);
+            const double x[2] = {two.x, two.y};
+#pragma unroll
+            for (int a = 0; a < kDown; ++a) {
+                mmaFloat64(sums[a][b], q[a], x);
+            }
+        }
+    }
+
+    /// Of which four lanes each have a part.
+    __device__ __forceinline__ void keepSquares(Staging& staging) const {
+        constexpr int kStaged = (kVectors + kQueries) / kRowStep;
+        static_assert(sizeof(staging.squares) == kStaged * sizeof(double));
+#pragma unroll
+        for (int i = 0; i < kStaged; ++i) {
+            double square = staging.squares[i];
+            square += __shfl_xor_sync(kFullWarp, square, 1);
+            square += __shfl_xor_sync(kFullWarp, square, 2);
+            if (threadIdx.x % kRowLanes == 0) {
+                shared.squares[threadIdx.x / kRowLanes + i * kRowStep] = square;
+            }
+        }
+    }
+
+    /// Writes the distances of this block's pairs that are sure, and lists the
+    /// others.
+    template <class Cluster>
+    __device__ __forceinline__ void joinParts(
+            const Cluster& cluster,
+            const TilePlace& place,
+            int parts,
+            int firstPair,
+            int numPairs) const {
+        bool areIntegers = true;
+        bool areNonnegative = true;
+        const SharedStorage* others[kMostPairParts];
+#pragma unroll
+        for (int i = 0; i < kMostPairParts; ++i) {
+            others[i] = cluster.map_shared_rank(&shared, min(i, parts - 1));
+            areIntegers = areIntegers && others[i]->areIntegers;
+            areNonnegative = areNonnegative && others[i]->areNonnegative;
+        }
+        const auto sumOf = [&](const auto& element) {
+            double each[kMostPairParts];
+#pragma unroll
+            for (int i = 0; i < kMostPairParts; ++i) {
+                each[i] = i < parts ? element(*others[i]) : 0.0;
+            }
+            double sum = 0;
+#pragma unroll
+            for (int i = 0; i < kMostPairParts; ++i) {
+                sum += each[i];
+            }
+            return sum;
+        };
+        for (int i = firstPair + int(threadIdx.x); i < numPairs;
+             i += parts * kThreads) {
+            const int q = i / kVectors;
+            const int v = i % kVectors;
+            if (place.first + v >= place.last) {
+                continue;
+            }
+            const double product =
+                    sumOf([&](const auto& of) { return of.sums[q][v]; });
+            const double x =
+                    sumOf([&](const auto& of) { return of.squares[v]; });
+            const double y = sumOf(
+                    [&](const auto& of) { return of.squares[kVectors + q]; });
+            const bool isExact = areIntegers && x < Row::kExactSquares &&
+                    y < Row::kExactSquares;
+            const double relative =
+                    Row::relativeError(params.search.d, isExact);
+            const Row ofQuery(Row::sizeOf(y), relative);
+            const Row ofVector(Row::sizeOf(x), relative);
+            const bool zerosAreExact =
+                    kMetric != Metric::L2 && (areNonnegative || isExact);
+            const auto keep = [&](const auto& pair) {
+                if (pair.isSure()) {
+                    *placeOf(place, q, v) = canonical::toFloat32(pair.least);
+                } else {
+                    shared.unsure[atomicAdd(&shared.numUnsure, 1)] =
+                            uint16_t(i);
+                }
+            };
+            if (zerosAreExact) {
+                keep(PairEstimate<kMetric, false, true>(
+                        product, ofQuery, ofVector));
+            } else {
+                keep(PairEstimate<kMetric, false>(product, ofQuery, ofVector));
+            }
+        }
+    }
+
+    /// The unsure pairs, by eight lanes each.
+    __device__ __forceinline__ void settle(const TilePlace& place) const {
+        const CertifiedParams& search = params.search;
+        const int count = int(shared.numUnsure);
+        constexpr int kGroups = kThreads / kPairLanes;
+        for (int first = 0; first < count; first += kGroups) {
+            const int i = first + int(threadIdx.x) / kPairLanes;
+            // A group without a pair has that of another.
+            const int pair = shared.unsure[min(i, count - 1)];
+            const int q = pair / kVectors;
+            const int v = pair % kVectors;
+            double distance = 0;
+            Vectors::with(search, [&](const auto& vectors) {
+                distance = pairDistance<kMetric>(
+                        vectors.vector(place, v),
+                        search.queries + place.row(q) * search.d,
+                        search.d,
+                        search.power);
+            });
+            if (i < count && threadIdx.x % kPairLanes == 0) {
+                *placeOf(place, q, v) = canonical::toFloat32(distance);
+            }
+        }
+    }
+
+    __device__ __forceinline__ float* placeOf(
+            const TilePlace& place,
+            int q,
+            int v) const {
+        return params.distances + (place.firstRow + q) * params.stride +
+                place.first + v;
+    }
+};
+
+template <Metric kMetric>
+__global__ void __launch_bounds__(
+        SplitPairs<kMetric>::kThreads,
+        SplitPairs<kMetric>::kBlocks)
+        splitPairsKernel(const __grid_constant__ AllPairsParams params) {
+    using Pairs = SplitPairs<kMetric>;
+    __shared__ typename Pairs::SharedStorage shared;
+    waitForPrevious();
+    Pairs{shared, params}.run();
+}
+
+template <Metric kMetric>
+void launchSplitPairs(
+        const AllPairsParams& params,
+        int parts,
+        cudaStream_t stream) {
+    using Pairs = SplitPairs<kMetric>;
+    const int64_t tiles = allPairsTiles(
+            params.search.rows,
+            params.search.n,
+            Pairs::kQueries,
+            Pairs::kVectors);
+    KernelLaunch(
+            splitPairsKernel<kMetric>,
+            dim3(unsigned(tiles * parts)),
+            Pairs::kThreads,
+            0,
+            stream)
+            .inClusters(unsigned(parts))
+            .early()
+            .enqueue(params);
+}
+
+} // namespace faiss_bits

@@ -1,0 +1,45 @@
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include "kernels/common/DeviceTraits.h"
+#include "kernels/knn/all_pairs/AllPairsLaunch.h"
+
+namespace faiss_bits {
+
+/// Components of a step of a ProductTile.
+constexpr int kProductDepth = 8;
+/// Blocks that share a tile at most: any device with clusters takes so many.
+constexpr int kMostPairParts = 8;
+
+/// Into how many parts of the dimensions the narrow tiles of so many queries
+/// and vectors are divided, each of which is a block's: 1 where tiles fill the
+/// device, or dimensions are few. A power of two; metrics that isOfProducts().
+constexpr int pairParts(
+        int64_t rows,
+        int64_t n,
+        int d,
+        const DeviceTraits& device) {
+    constexpr int kLeastSteps = 8; // of a part
+    constexpr int kBlocks = 2;     // of a multiprocessor, at a time
+    if (device.computeCapability < 90) {
+        return 1; // there are no clusters
+    }
+    const int64_t tiles = allPairsTiles(rows, n, kProductQueries, kNarrowTile);
+    const int steps = (d + kProductDepth - 1) / kProductDepth;
+    int parts = 1;
+    while (parts < kMostPairParts && steps >= 2 * parts * kLeastSteps &&
+           2 * parts * tiles <= int64_t(kBlocks) * device.multiprocessors) {
+        parts *= 2;
+    }
+    return parts;
+}
+
+/// As launchAllPairs(), of all tiles, in so many parts: 2 or more.
+template <Metric kMetric>
+void launchSplitPairs(
+        const AllPairsParams& params,
+        int parts,
+        cudaStream_t stream);
+
+} // namespace faiss_bits
