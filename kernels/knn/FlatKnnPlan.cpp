@@ -318,15 +318,18 @@ FlatKnnPlan planOfParts(const FlatKnnProblem& p, size_t maxBytes) {
     return plan;
 }
 
-/// Whether an image of the vectors and a sample, made for this search alone,
+/// Whether a sample, and an image of the vectors made for this search alone,
 /// would take longer than a matrix of distances and a selection.
 bool isFewWithoutImage(const FlatKnnProblem& p) {
     constexpr idx_t kFew = 64;
     constexpr idx_t kMostVectors = 1 << 20; // more were not measured
+    const bool isCosine = p.metric == Metric::Cosine;
     return p.mode == SearchMode::Certified && !p.searchImage &&
             !p.allowedBits && batchOf(p) <= kFew &&
-            p.numVectors <= kMostVectors && p.dataType == DataType::Float32 &&
-            fusedMethodFor(p) == &kTensorFusedMethod;
+            p.numVectors <= kMostVectors &&
+            (isCosine ||
+             (p.dataType == DataType::Float32 &&
+              fusedMethodFor(p) == &kTensorFusedMethod));
 }
 
 } // namespace

@@ -8,6 +8,7 @@
 #include <gtest/gtest.h>
 
 #include "kernels/knn/FlatKnnPlan.h"
+#include "kernels/knn/all_pairs/SplitPairs.h"
 
 namespace faiss_bits::test {
 namespace {
@@ -274,6 +275,29 @@ TEST(FlatKnnPlan, FewVectorsMakeAMatrix) {
     EXPECT_FALSE(isMatrix(16384, 262144, 128, 32));
     EXPECT_FALSE(isMatrix(4096, 10000, 768, 10));
     EXPECT_FALSE(isMatrix(1 << 20, 10000, 2, 10));
+}
+
+/// Tiles of pairs are shared by so many blocks that these fill the device, and
+/// have some steps each.
+TEST(FlatKnnPlan, PartsOfPairs) {
+    DeviceTraits device;
+    device.multiprocessors = 132;
+    const auto parts = [&](idx_t rows, idx_t n, int d) {
+        return pairParts(rows, n, d, device);
+    };
+    EXPECT_EQ(parts(17, 4096, 1024), 4);
+    EXPECT_EQ(parts(64, 4096, 249), 4);
+    EXPECT_EQ(parts(64, 4096, 248), 2);
+    EXPECT_EQ(parts(64, 4096, 120), 1);
+    EXPECT_EQ(parts(64, 33 * 64, 505), 8);
+    EXPECT_EQ(parts(64, 33 * 64, 504), 4);
+    EXPECT_EQ(parts(64, 33 * 64 + 1, 2048), 4);
+    EXPECT_EQ(parts(64, 132 * 64, 2048), 2);
+    EXPECT_EQ(parts(64, 132 * 64 + 1, 2048), 1);
+    EXPECT_EQ(parts(65, 66 * 64 + 1, 2048), 1);
+    EXPECT_EQ(parts(17, 1, 2048), 8);
+    device.computeCapability = 89;
+    EXPECT_EQ(parts(17, 4096, 1024), 0);
 }
 
 /// Distances to a sample are of differences where those of the scan are.

@@ -8,6 +8,7 @@
 #include "kernels/knn/all_pairs/SplitPairs.h"
 #include "kernels/knn/all_pairs/digits/DigitSearch.h"
 #include "kernels/knn/certified/Certified.h"
+#include "kernels/knn/direct/DirectKnn.h"
 #include "kernels/knn/fused/FusedCost.h"
 #include "kernels/knn/fused/FusedKnn.h"
 #include "kernels/knn/fused/FusedParams.h"
@@ -25,6 +26,7 @@ constexpr idx_t kLeastTileQueries = 64;
 /// More are better found by a sample, or by their nearest ones.
 constexpr idx_t kMostVectors = 16384;
 constexpr idx_t kMostVectorsOfDigits = 65536;
+constexpr idx_t kMostVectorsOfLargeK = 65536;
 constexpr int kMostDims = 2048;
 constexpr idx_t kRowStep = 8; // elements: rows begin on 32 bytes
 
@@ -66,16 +68,38 @@ Launch splitFor(Metric metric) {
     }
 }
 
+/// Of narrow tiles; 0: blocks share none.
 int partsOf(const FlatKnnProblem& p, idx_t rows) {
-    return splitFor(p.metric) ? pairParts(rows, p.numVectors, p.d, p.device)
-                              : 1;
+    return splitFor(p.metric) &&
+                    !takesWideTiles(
+                            rows, p.numVectors, p.device.multiprocessors)
+            ? pairParts(rows, p.numVectors, p.d, p.device)
+            : 0;
+}
+
+/// Few queries of which searches without a matrix look at all keys, by one
+/// block (direct/).
+bool isFewOfLargeK(const FlatKnnProblem& p) {
+    constexpr idx_t kFew = 64;
+    return batchOf(p) <= kFew && directMeetsAllKeys(p);
+}
+
+/// Where direct/ is the other way: few queries of large k, or fewer among long
+/// vectors.
+bool isOfFew(const FlatKnnProblem& p) {
+    constexpr int kLong = 256;
+    return isFewOfLargeK(p) || (batchOf(p) <= kFewQueries && p.d >= kLong);
+}
+
+idx_t mostVectorsOfFloat64(const FlatKnnProblem& p) {
+    return isFewOfLargeK(p) ? kMostVectorsOfLargeK : kMostVectors;
 }
 
 idx_t mostVectors(const FlatKnnProblem& p) {
     // Strips make limits of smaller k.
     constexpr int kMostOfStrips = 512;
     return p.k > kMostOfStrips && digitsMayPay(p) ? kMostVectorsOfDigits
-                                                  : kMostVectors;
+                                                  : mostVectorsOfFloat64(p);
 }
 
 idx_t strideOf(const FlatKnnProblem& p) {
@@ -187,7 +211,7 @@ bool digitsPay(const FlatKnnProblem& p) {
     if (!digitsMayPay(p)) {
         return false;
     }
-    if (p.numVectors > kMostVectors) {
+    if (p.numVectors > mostVectorsOfFloat64(p)) {
         return true; // float64 has no plan there
     }
     const idx_t stride = strideOf(p);
@@ -242,7 +266,8 @@ bool takesAllPairs(const FlatKnnProblem& p) {
     return p.mode != SearchMode::Plain && launchFor(p.metric) &&
             !p.allowedBits && p.numVectors > 0 &&
             p.numVectors <= mostVectors(p) && p.d <= kMostDims &&
-            batchOf(p) > kFewQueries && p.device.singleToDouble <= 2;
+            (batchOf(p) > kFewQueries || isOfFew(p)) &&
+            p.device.singleToDouble <= 2;
 }
 
 // Microseconds here are as they were measured on an H200
@@ -311,8 +336,18 @@ bool allPairsPays(const FlatKnnProblem& p) {
     }
     // What selections of wider rows take besides.
     constexpr double kWideRows = 30;
+    // Of few rows.
+    constexpr int kMostOfSmallK = 512;
     const double time = allPairsMicroseconds(p);
-    return isNearest ? time < 0.9 * nearestMicroseconds(p)
+    if (isOfFew(p)) {
+        const double selection = p.k > kMostOfSmallK ? 20 : 6;
+        // Cosines keep no image.
+        return time + selection < directMicroseconds(p) &&
+                (isFewOfLargeK(p) || directPays(p, p.metric != Metric::Cosine));
+    }
+    // Some of the time of data that are not hard is given to the nearest, which
+    // takes up to six times as long where they are.
+    return isNearest ? time < 1.05 * nearestMicroseconds(p)
             : p.numVectors <= kMostVectors
             ? time < 0.9 * candidatesMicroseconds(p)
             : time + kWideRows < 0.9 * sampledMicroseconds(p);
@@ -332,8 +367,8 @@ std::optional<AllPairsPlan> planAllPairs(
             return plan;
         }
     }
-    const bool takesFloat64 =
-            p.numVectors <= kMostVectors && products != PairProducts::Digits;
+    const bool takesFloat64 = p.numVectors <= mostVectorsOfFloat64(p) &&
+            products != PairProducts::Digits;
     return takesFloat64 ? planTiles(p, false, maxBytes) : std::nullopt;
 }
 
@@ -371,7 +406,7 @@ void runAllPairs(
                     params.distances,
                     params.stride,
                     stream);
-        } else if (const int parts = partsOf(p, count); parts > 1) {
+        } else if (const int parts = partsOf(p, count); parts > 0) {
             splitFor(p.metric)(params, parts, stream);
         } else {
             launchFor(p.metric)(params, p.device.multiprocessors, stream);

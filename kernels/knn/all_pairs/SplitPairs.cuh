@@ -1,8 +1,8 @@
-/// Canonical distances of all pairs, where tiles are few and dimensions many:
-/// the blocks of a cluster share a tile. Each multiplies some of the
+/// Canonical distances of all pairs, where tiles are few: the blocks of a
+/// cluster share a tile of many dimensions. Each multiplies some of the
 /// components; then all read the sums of all, in one order, for some of the
 /// pairs. Sums of products are sums in whatever order (ProductTile), and what
-/// they leave in doubt is computed by the definition.
+/// they leave in doubt is computed by the definition, by eight lanes a pair.
 ///
 /// Bound by: reads on their way, and barriers; then the matrix instructions.
 #pragma once
@@ -44,8 +44,6 @@ struct SplitPairs {
     /// That stage a row, and the rows between two of a lane.
     static constexpr int kRowLanes = 4;
     static constexpr int kRowStep = kThreads / kRowLanes;
-    /// Of a tile's pairs at most so many are one block's.
-    static constexpr int kMostPairs = kQueries * kVectors / 2;
 
    public:
     struct SharedStorage {
@@ -55,10 +53,12 @@ struct SplitPairs {
             alignas(16) double sums[kQueries][kVectors + 4];
         };
         double squares[kVectors + kQueries]; // of norms: vectors, then queries
-        bool areIntegers;                    // the components, and so on
+        // The components, and in L2 those less the center, of a unit.
+        bool areIntegers;
+        bool areMultiples;
         bool areNonnegative;
         uint32_t numUnsure;
-        uint16_t unsure[kMostPairs];
+        uint16_t unsure[kQueries * kVectors];
     };
 
     SharedStorage& shared;
@@ -109,6 +109,8 @@ struct SplitPairs {
         const int last = min(first + ofPart, steps);
         Staging staging(shared.staging, search);
         double sums[kDown][kAcross][4] = {};
+        const float scale = scaleOf(place);
+        bool areMultiples = kMetric == Metric::L2;
         Vectors::with(search, [&](const auto& vectors) {
             using Of = std::remove_cvref_t<decltype(vectors)>;
             const auto queries = staging.queriesOf(place);
@@ -120,6 +122,10 @@ struct SplitPairs {
             auto odd = fetch(first + 1);
             staging.reset();
             const auto add = [&](auto& next, int step, int buffer) {
+                if (kMetric == Metric::L2 &&
+                    __any_sync(kFullWarp, areMultiples)) {
+                    areMultiples = areMultiples && isMultiple<Of>(next, scale);
+                }
                 staging.template store<Of, true>(next, buffer, step * kDepth);
                 next = fetch(step + 2);
                 __syncthreads();
@@ -135,8 +141,10 @@ struct SplitPairs {
         keepSquares(staging);
         const bool areIntegers = __syncthreads_and(staging.areIntegers);
         const bool areNonnegative = __syncthreads_and(staging.areNonnegative());
+        areMultiples = __syncthreads_and(areMultiples);
         if (threadIdx.x == 0) {
             shared.areIntegers = areIntegers;
+            shared.areMultiples = areMultiples;
             shared.areNonnegative = areNonnegative;
         }
         // All have read the last components, which lie there too.
@@ -152,6 +160,40 @@ struct SplitPairs {
                 }
             }
         }
+    }
+
+    /// What makes integers of multiples of the last bit of the first query's
+    /// first component, or of 1. Of numbers far from the origin all are such.
+    __device__ __forceinline__ float scaleOf(const TilePlace& place) const {
+        constexpr int kLastBit = 23;
+        constexpr int kMost = 100; // no product with it is rounded, as by less
+                                   // than 1 it might be
+        const uint32_t bits = __float_as_uint(
+                params.search.queries[place.row(0) * params.search.d]);
+        const int exponent = int(bits >> kLastBit & 0xff) - 127;
+        return ldexpf(1.0f, min(max(kLastBit - exponent, 0), kMost));
+    }
+
+    template <class Of>
+    __device__ __forceinline__ static bool isMultiple(
+            const typename Staging::Components& next,
+            float scale) {
+        constexpr int kStaged = (kVectors + kQueries) / kRowStep;
+        bool all = true;
+        const auto test = [&](float value) {
+            all = all && rintf(value * scale) == value * scale;
+        };
+#pragma unroll
+        for (int j = 0; j < 2; ++j) {
+            test(next.center[j]);
+#pragma unroll
+            for (int i = 0; i < kStaged; ++i) {
+                test(i < kVectors / kRowStep
+                             ? HeldComponent<Of>::numberOf(next.held[i][j])
+                             : heldNumber<float>(next.held[i][j]));
+            }
+        }
+        return all;
     }
 
     /// As ProductTile; warps whose queries are not there have nothing to do.
@@ -214,14 +256,18 @@ struct SplitPairs {
             int firstPair,
             int numPairs) const {
         bool areIntegers = true;
+        bool areMultiples = true;
         bool areNonnegative = true;
         const SharedStorage* others[kMostPairParts];
 #pragma unroll
         for (int i = 0; i < kMostPairParts; ++i) {
             others[i] = cluster.map_shared_rank(&shared, min(i, parts - 1));
             areIntegers = areIntegers && others[i]->areIntegers;
+            areMultiples = areMultiples && others[i]->areMultiples;
             areNonnegative = areNonnegative && others[i]->areNonnegative;
         }
+        const double scale = scaleOf(place);
+        const double exactSquares = Row::kExactSquares / (scale * scale);
         const auto sumOf = [&](const auto& element) {
             double each[kMostPairParts];
 #pragma unroll
@@ -248,8 +294,9 @@ struct SplitPairs {
                     sumOf([&](const auto& of) { return of.squares[v]; });
             const double y = sumOf(
                     [&](const auto& of) { return of.squares[kVectors + q]; });
-            const bool isExact = areIntegers && x < Row::kExactSquares &&
-                    y < Row::kExactSquares;
+            const bool isExact = (areIntegers && x < Row::kExactSquares &&
+                                  y < Row::kExactSquares) ||
+                    (areMultiples && x < exactSquares && y < exactSquares);
             const double relative =
                     Row::relativeError(params.search.d, isExact);
             const Row ofQuery(Row::sizeOf(y), relative);

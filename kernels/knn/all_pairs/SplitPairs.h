@@ -14,7 +14,8 @@ constexpr int kMostPairParts = 8;
 
 /// Into how many parts of the dimensions the narrow tiles of so many queries
 /// and vectors are divided, each of which is a block's: 1 where tiles fill the
-/// device, or dimensions are few. A power of two; metrics that isOfProducts().
+/// device, or dimensions are few; 0: there are no clusters. A power of two;
+/// metrics that isOfProducts().
 constexpr int pairParts(
         int64_t rows,
         int64_t n,
@@ -23,7 +24,7 @@ constexpr int pairParts(
     constexpr int kLeastSteps = 8; // of a part
     constexpr int kBlocks = 2;     // of a multiprocessor, at a time
     if (device.computeCapability < 90) {
-        return 1; // there are no clusters
+        return 0;
     }
     const int64_t tiles = allPairsTiles(rows, n, kProductQueries, kNarrowTile);
     const int steps = (d + kProductDepth - 1) / kProductDepth;
@@ -35,7 +36,7 @@ constexpr int pairParts(
     return parts;
 }
 
-/// As launchAllPairs(), of all tiles, in so many parts: 2 or more.
+/// launchAllPairs() of narrow tiles, each in so many parts.
 template <Metric kMetric>
 void launchSplitPairs(
         const AllPairsParams& params,

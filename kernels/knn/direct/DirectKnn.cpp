@@ -128,6 +128,9 @@ uint32_t logRunOf(const FlatKnnProblem& p, bool isFew) {
 
 /// What a finish of a large k takes beside that of a small one.
 double largeKMicroseconds(const FlatKnnProblem& p) {
+    if (directMeetsAllKeys(p)) {
+        return 1.2e-3 * double(placesOf(p));
+    }
     if (p.k <= kMostOfOneBlock) {
         return 0;
     }
@@ -163,6 +166,12 @@ struct DirectScratch {
 };
 
 } // namespace
+
+bool directMeetsAllKeys(const FlatKnnProblem& p) {
+    constexpr idx_t kStaged = 2048; // kDirectStaged
+    return !hasFewKeys(p, placesOf(p)) && placesOf(p) > kStaged &&
+            idx_t(groupsOf(p).count) <= p.k;
+}
 
 // Microseconds here are as they were measured on an H200
 // (docs/design/flat_few_pairs.md).
