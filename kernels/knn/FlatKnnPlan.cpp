@@ -321,9 +321,9 @@ FlatKnnPlan planOfParts(const FlatKnnProblem& p, size_t maxBytes) {
 /// Whether a sample, and an image of the vectors made for this search alone,
 /// would take longer than a matrix of distances and a selection.
 bool isFewWithoutImage(const FlatKnnProblem& p) {
-    constexpr idx_t kFew = 64;
-    constexpr idx_t kMostVectors = 1 << 20; // more were not measured
     const bool isCosine = p.metric == Metric::Cosine;
+    const idx_t kFew = isCosine ? 256 : 64;
+    constexpr idx_t kMostVectors = 1 << 20; // more were not measured
     return p.mode == SearchMode::Certified && !p.searchImage &&
             !p.allowedBits && batchOf(p) <= kFew &&
             p.numVectors <= kMostVectors &&
