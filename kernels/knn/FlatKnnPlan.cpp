@@ -318,18 +318,25 @@ FlatKnnPlan planOfParts(const FlatKnnProblem& p, size_t maxBytes) {
     return plan;
 }
 
-/// Whether a sample, and an image of the vectors made for this search alone,
+/// Whether an image of the vectors and a sample, made for this search alone,
 /// would take longer than a matrix of distances and a selection.
 bool isFewWithoutImage(const FlatKnnProblem& p) {
-    const bool isCosine = p.metric == Metric::Cosine;
-    const idx_t kFew = isCosine ? 256 : 64;
+    constexpr idx_t kFew = 64;
     constexpr idx_t kMostVectors = 1 << 20; // more were not measured
     return p.mode == SearchMode::Certified && !p.searchImage &&
             !p.allowedBits && batchOf(p) <= kFew &&
-            p.numVectors <= kMostVectors &&
-            (isCosine ||
-             (p.dataType == DataType::Float32 &&
-              fusedMethodFor(p) == &kTensorFusedMethod));
+            p.numVectors <= kMostVectors && p.dataType == DataType::Float32 &&
+            fusedMethodFor(p) == &kTensorFusedMethod;
+}
+
+/// Cosines of some queries among so many long vectors that limits from a sample
+/// take less time than the nearest of every part.
+bool isLongCosine(const FlatKnnProblem& p) {
+    constexpr idx_t kSome = 512;
+    constexpr idx_t kFewVectors = 16384;
+    constexpr int kLong = 512;
+    return p.metric == Metric::Cosine && batchOf(p) <= kSome &&
+            p.numVectors > kFewVectors && p.d >= kLong;
 }
 
 } // namespace
@@ -371,7 +378,8 @@ FlatKnnPlan planFlatKnn(const FlatKnnProblem& p, size_t maxBytes) {
             return withoutTiles(&FlatKnnPlan::allPairs, std::move(part));
         }
     }
-    if (std::optional<NearestPlan> part = planNearest(p, maxBytes)) {
+    if (std::optional<NearestPlan> part = planNearest(p, maxBytes);
+        part && !isLongCosine(p)) {
         return withoutTiles(&FlatKnnPlan::nearest, std::move(part));
     }
     if (!isFewWithoutImage(p)) {

@@ -86,7 +86,7 @@ TEST_F(DigitPairsKnn, BothSidesOfEveryTile) {
         expectByDigits(of(65536, 20, 96, 513, metric), Hard::Bytes);
     }
     EXPECT_FALSE(planOf(of(65537, 20, 96, 513)).allPairs);
-    EXPECT_FALSE(planOf(of(16385, 20, 95, 513)).allPairs);
+    EXPECT_FALSE(planOf(of(16385, 65, 95, 513)).allPairs);
     EXPECT_FALSE(planOf(of(16385, 20, 96, 512)).allPairs);
     EXPECT_FALSE(planOf(of(100, 20, 2049, 5)).allPairs);
     EXPECT_FALSE(planOf(of(100, 20, 100, 5, Metric::L1)).allPairs);

@@ -285,16 +285,17 @@ TEST(FlatKnnPlan, PartsOfPairs) {
     const auto parts = [&](idx_t rows, idx_t n, int d) {
         return pairParts(rows, n, d, device);
     };
-    EXPECT_EQ(parts(17, 4096, 1024), 4);
-    EXPECT_EQ(parts(64, 4096, 249), 4);
-    EXPECT_EQ(parts(64, 4096, 248), 2);
-    EXPECT_EQ(parts(64, 4096, 120), 1);
-    EXPECT_EQ(parts(64, 33 * 64, 505), 8);
-    EXPECT_EQ(parts(64, 33 * 64, 504), 4);
-    EXPECT_EQ(parts(64, 33 * 64 + 1, 2048), 4);
-    EXPECT_EQ(parts(64, 132 * 64, 2048), 2);
-    EXPECT_EQ(parts(64, 132 * 64 + 1, 2048), 1);
-    EXPECT_EQ(parts(65, 66 * 64 + 1, 2048), 1);
+    EXPECT_EQ(parts(17, 4096, 1024), 2);
+    EXPECT_EQ(parts(64, 33 * 64, 249), 4);
+    EXPECT_EQ(parts(64, 33 * 64, 121), 4);
+    EXPECT_EQ(parts(64, 33 * 64, 120), 2);
+    EXPECT_EQ(parts(64, 33 * 64, 56), 1);
+    EXPECT_EQ(parts(64, 16 * 64, 249), 8);
+    EXPECT_EQ(parts(64, 16 * 64, 248), 4);
+    EXPECT_EQ(parts(64, 16 * 64 + 1, 2048), 4);
+    EXPECT_EQ(parts(64, 66 * 64, 2048), 2);
+    EXPECT_EQ(parts(64, 66 * 64 + 1, 2048), 1);
+    EXPECT_EQ(parts(65, 33 * 64 + 1, 2048), 1);
     EXPECT_EQ(parts(17, 1, 2048), 8);
     device.computeCapability = 89;
     EXPECT_EQ(parts(17, 4096, 1024), 0);

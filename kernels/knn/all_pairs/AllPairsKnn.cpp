@@ -27,6 +27,8 @@ constexpr idx_t kLeastTileQueries = 64;
 constexpr idx_t kMostVectors = 16384;
 constexpr idx_t kMostVectorsOfDigits = 65536;
 constexpr idx_t kMostVectorsOfLargeK = 65536;
+/// More were not measured; of few dimensions they took longer.
+constexpr idx_t kMostVectorsOfCosine = idx_t(1) << 20;
 constexpr int kMostDims = 2048;
 constexpr idx_t kRowStep = 8; // elements: rows begin on 32 bytes
 
@@ -77,29 +79,48 @@ int partsOf(const FlatKnnProblem& p, idx_t rows) {
             : 0;
 }
 
+/// Queries that a tile has.
+bool isOfTile(const FlatKnnProblem& p) {
+    return batchOf(p) <= kProductQueries;
+}
+
 /// Few queries of which searches without a matrix look at all keys, by one
 /// block (direct/).
 bool isFewOfLargeK(const FlatKnnProblem& p) {
-    constexpr idx_t kFew = 64;
-    return batchOf(p) <= kFew && directMeetsAllKeys(p);
+    return isOfTile(p) && directMeetsAllKeys(p);
 }
 
-/// Where direct/ is the other way: few queries of large k, or fewer among long
-/// vectors.
+/// Some of many vectors, of which candidates cost more: no image is kept.
+bool isFewOfCosine(const FlatKnnProblem& p) {
+    constexpr idx_t kLeast = 5;
+    return isOfTile(p) && p.metric == Metric::Cosine && batchOf(p) >= kLeast;
+}
+
+/// Queries that go by all pairs though they are no more than others read
+/// vectors for.
 bool isOfFew(const FlatKnnProblem& p) {
+    constexpr idx_t kLeast = 5;
     constexpr int kLong = 256;
-    return isFewOfLargeK(p) || (batchOf(p) <= kFewQueries && p.d >= kLong);
+    return batchOf(p) <= kFewQueries &&
+            (isFewOfLargeK(p) || isFewOfCosine(p) ||
+             (batchOf(p) >= kLeast && p.d >= kLong));
 }
 
 idx_t mostVectorsOfFloat64(const FlatKnnProblem& p) {
-    return isFewOfLargeK(p) ? kMostVectorsOfLargeK : kMostVectors;
+    constexpr int kShort = 16;
+    return isFewOfCosine(p)
+            ? (p.d > kShort ? kMostVectorsOfCosine : kMostVectorsOfCosine / 2)
+            : isFewOfLargeK(p) ? kMostVectorsOfLargeK
+                               : kMostVectors;
 }
 
 idx_t mostVectors(const FlatKnnProblem& p) {
     // Strips make limits of smaller k.
     constexpr int kMostOfStrips = 512;
-    return p.k > kMostOfStrips && digitsMayPay(p) ? kMostVectorsOfDigits
-                                                  : mostVectorsOfFloat64(p);
+    const idx_t most = mostVectorsOfFloat64(p);
+    return p.k > kMostOfStrips && digitsMayPay(p)
+            ? std::max(most, kMostVectorsOfDigits)
+            : most;
 }
 
 idx_t strideOf(const FlatKnnProblem& p) {
@@ -157,8 +178,15 @@ double launchMicroseconds(const FlatKnnProblem& p, bool byDigits, idx_t rows) {
         return digitPairsMicroseconds(p, rows);
     }
     const double steps = std::ceil(double(p.d) / kProductDepth);
-    if (const int parts = partsOf(p, rows); parts > 1) {
-        return 9 + 0.2 * std::ceil(steps / parts);
+    const double multiprocessors = double(p.device.multiprocessors);
+    if (const int parts = partsOf(p, rows); parts > 0) {
+        const double blocks = double(parts) *
+                double(allPairsTiles(
+                        rows, p.numVectors, kProductQueries, kNarrowTile));
+        const double turns = std::ceil(blocks / (2 * multiprocessors));
+        return 8.3 + 2 * std::log2(parts) +
+                (blocks > multiprocessors ? 0.45 : 0.29) * turns *
+                std::ceil(steps / parts);
     }
     const bool isWide = takesWide(p, rows);
     const double tiles = double(allPairsTiles(
@@ -166,8 +194,10 @@ double launchMicroseconds(const FlatKnnProblem& p, bool byDigits, idx_t rows) {
             p.numVectors,
             kProductQueries,
             isWide ? kWideTile : kNarrowTile));
-    const double turns = std::ceil(tiles / p.device.multiprocessors);
-    return 8.3 + (isWide ? 1.01 : 0.29) * turns * steps;
+    const double turns = std::ceil(tiles / multiprocessors);
+    return p.numVectors > kMostVectors
+            ? 8.3 + turns * (3 + 1.15 * steps) // read while it multiplies
+            : 8.3 + (isWide ? 1.01 : 0.29) * turns * steps;
 }
 
 double launchesMicroseconds(
@@ -211,8 +241,9 @@ bool digitsPay(const FlatKnnProblem& p) {
     if (!digitsMayPay(p)) {
         return false;
     }
-    if (p.numVectors > mostVectorsOfFloat64(p)) {
-        return true; // float64 has no plan there
+    if (p.numVectors > kMostVectors) {
+        // Where float64 has a plan, queries are those of one tile.
+        return p.numVectors > mostVectorsOfFloat64(p);
     }
     const idx_t stride = strideOf(p);
     const auto timeBy = [&](bool byDigits) {
@@ -291,10 +322,11 @@ double allPairsMicroseconds(const FlatKnnProblem& p) {
     const idx_t rows =
             queriesAtOnce(p, byDigits, mostTileQueries(strideOf(p), byDigits));
     const bool isWide = byDigits || takesWide(p, rows);
+    const bool isLarge = p.numVectors > kMostVectors;
     const double time = launchesMicroseconds(p, byDigits, rows) +
-            (byDigits ? 0.0 : 2.4e-6 * n * d) +
+            (byDigits || isLarge ? 0.0 : 2.4e-6 * n * d) +
             q * ((isWide ? 3.45e-6 : 1.62e-6) * n + 25.4e-6 * k) / part;
-    return p.metric == Metric::Cosine ? 1.08 * time : time;
+    return p.metric == Metric::Cosine && !isLarge ? 1.08 * time : time;
 }
 
 double candidatesMicroseconds(const FlatKnnProblem& p) {
@@ -324,6 +356,15 @@ double sampledMicroseconds(const FlatKnnProblem& p) {
     return 82 + image + 29.7e-9 * q * n * d + q * k * (131e-6 + 0.952e-6 * d);
 }
 
+/// Few queries by a kept image, of no fewer vectors than a sample is taken of.
+double fewByImageMicroseconds(const FlatKnnProblem& p) {
+    constexpr idx_t kLeastVectors = 8192;
+    const double part = p.device.multiprocessors / 132.0;
+    return p.numVectors < kLeastVectors
+            ? INFINITY
+            : 36 + double(p.numVectors) * (2 * p.d + 32) / 4e6 / part;
+}
+
 } // namespace
 
 bool allPairsPays(const FlatKnnProblem& p) {
@@ -336,14 +377,19 @@ bool allPairsPays(const FlatKnnProblem& p) {
     }
     // What selections of wider rows take besides.
     constexpr double kWideRows = 30;
-    // Of few rows.
-    constexpr int kMostOfSmallK = 512;
     const double time = allPairsMicroseconds(p);
+    if (isFewOfLargeK(p)) {
+        return time < directMicroseconds(p);
+    }
     if (isOfFew(p)) {
-        const double selection = p.k > kMostOfSmallK ? 20 : 6;
-        // Cosines keep no image.
-        return time + selection < directMicroseconds(p) &&
-                (isFewOfLargeK(p) || directPays(p, p.metric != Metric::Cosine));
+        constexpr double kSelection = 5; // what models of more queries have
+        const double others = p.metric == Metric::Cosine
+                ? sampledCosineMicroseconds(p)
+                : fewByImageMicroseconds(p);
+        return time + kSelection < std::min(directMicroseconds(p), others);
+    }
+    if (isFewOfCosine(p) && p.numVectors > kMostVectors) {
+        return true;
     }
     // Some of the time of data that are not hard is given to the nearest, which
     // takes up to six times as long where they are.

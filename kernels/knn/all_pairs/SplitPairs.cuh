@@ -45,6 +45,13 @@ struct SplitPairs {
     static constexpr int kRowLanes = 4;
     static constexpr int kRowStep = kThreads / kRowLanes;
 
+    /// Of components, in L2 less the center.
+    enum Traits : uint32_t {
+        kAreIntegers = 1,
+        kAreMultiples = 2, // of a unit: scaleOf()
+        kAreNonnegative = 4
+    };
+
    public:
     struct SharedStorage {
         union {
@@ -53,10 +60,9 @@ struct SplitPairs {
             alignas(16) double sums[kQueries][kVectors + 4];
         };
         double squares[kVectors + kQueries]; // of norms: vectors, then queries
-        // The components, and in L2 those less the center, of a unit.
-        bool areIntegers;
-        bool areMultiples;
-        bool areNonnegative;
+        double sizes[kVectors + kQueries];   // Row::sizeOf, of all parts
+        uint8_t exact[kVectors + kQueries];  // Traits by which a row is exact
+        uint32_t traits;                     // of this part
         uint32_t numUnsure;
         uint16_t unsure[kQueries * kVectors];
     };
@@ -89,8 +95,19 @@ struct SplitPairs {
         }
         multiply(place, part, parts);
         cluster.sync();
-        const int numPairs = min(int(place.numRows), kQueries) * kVectors;
-        joinParts(cluster, place, parts, part * kThreads, numPairs);
+        switch (parts) {
+            case 1:
+                joinParts<1>(cluster, place, part);
+                break;
+            case 2:
+                joinParts<2>(cluster, place, part);
+                break;
+            case 4:
+                joinParts<4>(cluster, place, part);
+                break;
+            default:
+                joinParts<kMostPairParts>(cluster, place, part);
+        }
         cluster.sync(); // sums have been read, and unsure pairs counted
         settle(place);
 #endif
@@ -143,9 +160,9 @@ struct SplitPairs {
         const bool areNonnegative = __syncthreads_and(staging.areNonnegative());
         areMultiples = __syncthreads_and(areMultiples);
         if (threadIdx.x == 0) {
-            shared.areIntegers = areIntegers;
-            shared.areMultiples = areMultiples;
-            shared.areNonnegative = areNonnegative;
+            shared.traits = (areIntegers ? kAreIntegers : 0u) |
+                    (areMultiples ? kAreMultiples : 0u) |
+                    (areNonnegative ? kAreNonnegative : 0u);
         }
         // All have read the last components, which lie there too.
 #pragma unroll
@@ -248,41 +265,42 @@ struct SplitPairs {
 
     /// Writes the distances of this block's pairs that are sure, and lists the
     /// others.
-    template <class Cluster>
+    template <int kParts, class Cluster>
     __device__ __forceinline__ void joinParts(
             const Cluster& cluster,
             const TilePlace& place,
-            int parts,
-            int firstPair,
-            int numPairs) const {
-        bool areIntegers = true;
-        bool areMultiples = true;
-        bool areNonnegative = true;
-        const SharedStorage* others[kMostPairParts];
+            int part) const {
+        const SharedStorage* others[kParts];
+        uint32_t traits = ~0u;
 #pragma unroll
-        for (int i = 0; i < kMostPairParts; ++i) {
-            others[i] = cluster.map_shared_rank(&shared, min(i, parts - 1));
-            areIntegers = areIntegers && others[i]->areIntegers;
-            areMultiples = areMultiples && others[i]->areMultiples;
-            areNonnegative = areNonnegative && others[i]->areNonnegative;
+        for (int i = 0; i < kParts; ++i) {
+            others[i] = cluster.map_shared_rank(&shared, i);
+            traits &= others[i]->traits;
         }
-        const double scale = scaleOf(place);
-        const double exactSquares = Row::kExactSquares / (scale * scale);
         const auto sumOf = [&](const auto& element) {
-            double each[kMostPairParts];
-#pragma unroll
-            for (int i = 0; i < kMostPairParts; ++i) {
-                each[i] = i < parts ? element(*others[i]) : 0.0;
-            }
             double sum = 0;
 #pragma unroll
-            for (int i = 0; i < kMostPairParts; ++i) {
-                sum += each[i];
+            for (int i = 0; i < kParts; ++i) {
+                sum += element(*others[i]);
             }
             return sum;
         };
-        for (int i = firstPair + int(threadIdx.x); i < numPairs;
-             i += parts * kThreads) {
+        if (threadIdx.x < kVectors + kQueries) {
+            const double square = sumOf(
+                    [](const auto& of) { return of.squares[threadIdx.x]; });
+            const double scale = scaleOf(place);
+            const bool isInteger =
+                    traits & kAreIntegers && square < Row::kExactSquares;
+            const bool isMultiple = traits & kAreMultiples &&
+                    square < Row::kExactSquares / (scale * scale);
+            shared.sizes[threadIdx.x] = Row::sizeOf(square);
+            shared.exact[threadIdx.x] = (isInteger ? kAreIntegers : 0u) |
+                    (isMultiple ? kAreMultiples : 0u);
+        }
+        __syncthreads();
+        const int numPairs = min(int(place.numRows), kQueries) * kVectors;
+        for (int i = part * kThreads + int(threadIdx.x); i < numPairs;
+             i += kParts * kThreads) {
             const int q = i / kVectors;
             const int v = i % kVectors;
             if (place.first + v >= place.last) {
@@ -290,19 +308,11 @@ struct SplitPairs {
             }
             const double product =
                     sumOf([&](const auto& of) { return of.sums[q][v]; });
-            const double x =
-                    sumOf([&](const auto& of) { return of.squares[v]; });
-            const double y = sumOf(
-                    [&](const auto& of) { return of.squares[kVectors + q]; });
-            const bool isExact = (areIntegers && x < Row::kExactSquares &&
-                                  y < Row::kExactSquares) ||
-                    (areMultiples && x < exactSquares && y < exactSquares);
+            const bool isExact = shared.exact[v] & shared.exact[kVectors + q];
             const double relative =
                     Row::relativeError(params.search.d, isExact);
-            const Row ofQuery(Row::sizeOf(y), relative);
-            const Row ofVector(Row::sizeOf(x), relative);
-            const bool zerosAreExact =
-                    kMetric != Metric::L2 && (areNonnegative || isExact);
+            const Row ofQuery(shared.sizes[kVectors + q], relative);
+            const Row ofVector(shared.sizes[v], relative);
             const auto keep = [&](const auto& pair) {
                 if (pair.isSure()) {
                     *placeOf(place, q, v) = canonical::toFloat32(pair.least);
@@ -311,6 +321,8 @@ struct SplitPairs {
                             uint16_t(i);
                 }
             };
+            const bool zerosAreExact = kMetric != Metric::L2 &&
+                    (traits & kAreNonnegative || isExact);
             if (zerosAreExact) {
                 keep(PairEstimate<kMetric, false, true>(
                         product, ofQuery, ofVector));

@@ -21,8 +21,7 @@ constexpr int pairParts(
         int64_t n,
         int d,
         const DeviceTraits& device) {
-    constexpr int kLeastSteps = 8; // of a part
-    constexpr int kBlocks = 2;     // of a multiprocessor, at a time
+    constexpr int kLeastSteps = 4; // of a part
     if (device.computeCapability < 90) {
         return 0;
     }
@@ -30,7 +29,7 @@ constexpr int pairParts(
     const int steps = (d + kProductDepth - 1) / kProductDepth;
     int parts = 1;
     while (parts < kMostPairParts && steps >= 2 * parts * kLeastSteps &&
-           2 * parts * tiles <= int64_t(kBlocks) * device.multiprocessors) {
+           2 * parts * tiles <= device.multiprocessors) {
         parts *= 2;
     }
     return parts;
