@@ -277,6 +277,32 @@ TEST(FlatKnnPlan, FewVectorsMakeAMatrix) {
     EXPECT_FALSE(isMatrix(1 << 20, 10000, 2, 10));
 }
 
+/// Few queries: of cosines, of a large k, and of long vectors.
+TEST(FlatKnnPlan, FewQueriesMakeAMatrix) {
+    const auto isMatrix = [](idx_t n, idx_t q, int d, int k, Metric metric) {
+        return planOfFastDouble(n, q, d, k, metric).allPairs.has_value();
+    };
+    for (idx_t q : {8, 16, 17, 64}) {
+        EXPECT_TRUE(isMatrix(131072, q, 128, 10, Metric::Cosine)) << q;
+        EXPECT_FALSE(isMatrix(131072, q, 128, 10, Metric::L2)) << q;
+    }
+    EXPECT_FALSE(isMatrix(131072, 4, 128, 10, Metric::Cosine));
+    EXPECT_FALSE(isMatrix(131072, 65, 128, 10, Metric::Cosine));
+    EXPECT_TRUE(isMatrix(1 << 20, 64, 128, 10, Metric::Cosine));
+    EXPECT_FALSE(isMatrix((1 << 20) + 1, 64, 128, 10, Metric::Cosine));
+    EXPECT_TRUE(isMatrix(1 << 19, 64, 16, 10, Metric::Cosine));
+    EXPECT_FALSE(isMatrix((1 << 19) + 1, 64, 16, 10, Metric::Cosine));
+    for (idx_t q : {1, 16, 64}) {
+        EXPECT_TRUE(isMatrix(65536, q, 11, 2048, Metric::InnerProduct)) << q;
+        EXPECT_FALSE(isMatrix(65537, q, 11, 2048, Metric::InnerProduct)) << q;
+        EXPECT_TRUE(isMatrix(16000, q, 11, 500, Metric::L2)) << q;
+    }
+    EXPECT_FALSE(isMatrix(16001, 16, 11, 500, Metric::L2));
+    EXPECT_TRUE(isMatrix(8192, 16, 384, 60, Metric::L2));
+    EXPECT_FALSE(isMatrix(8192, 4, 384, 60, Metric::L2));
+    EXPECT_FALSE(isMatrix(8192, 16, 255, 1, Metric::L2));
+}
+
 /// Tiles of pairs are shared by so many blocks that these fill the device, and
 /// have some steps each.
 TEST(FlatKnnPlan, PartsOfPairs) {
@@ -293,9 +319,10 @@ TEST(FlatKnnPlan, PartsOfPairs) {
     EXPECT_EQ(parts(64, 16 * 64, 249), 8);
     EXPECT_EQ(parts(64, 16 * 64, 248), 4);
     EXPECT_EQ(parts(64, 16 * 64 + 1, 2048), 4);
-    EXPECT_EQ(parts(64, 66 * 64, 2048), 2);
-    EXPECT_EQ(parts(64, 66 * 64 + 1, 2048), 1);
-    EXPECT_EQ(parts(65, 33 * 64 + 1, 2048), 1);
+    EXPECT_EQ(parts(64, 33 * 64 + 1, 2048), 2);
+    EXPECT_EQ(parts(64, 132 * 64, 2048), 2);
+    EXPECT_EQ(parts(64, 132 * 64 + 1, 2048), 1);
+    EXPECT_EQ(parts(65, 66 * 64 + 1, 2048), 1);
     EXPECT_EQ(parts(17, 1, 2048), 8);
     device.computeCapability = 89;
     EXPECT_EQ(parts(17, 4096, 1024), 0);

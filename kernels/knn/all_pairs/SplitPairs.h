@@ -28,8 +28,12 @@ constexpr int pairParts(
     const int64_t tiles = allPairsTiles(rows, n, kProductQueries, kNarrowTile);
     const int steps = (d + kProductDepth - 1) / kProductDepth;
     int parts = 1;
+    // Two of a tile may share a multiprocessor with two of another.
+    const auto most = [&] {
+        return int64_t(parts == 1 ? 2 : 1) * device.multiprocessors;
+    };
     while (parts < kMostPairParts && steps >= 2 * parts * kLeastSteps &&
-           2 * parts * tiles <= device.multiprocessors) {
+           2 * parts * tiles <= most()) {
         parts *= 2;
     }
     return parts;
