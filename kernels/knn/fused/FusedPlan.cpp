@@ -381,7 +381,7 @@ bool stripsPay(const FusedPlan& byStrips, const FlatKnnProblem& p) {
     // Cosines of few dimensions may all be nearer each other than 16 bits tell.
     constexpr int kShortCosine = 8;
     const double worth = p.searchImage                          ? 0.95
-            : p.metric == Metric::Cosine && p.d <= kShortCosine ? 0.5
+            : p.metric == Metric::Cosine && p.d <= kShortCosine ? 0.4
                                                                 : 0.8;
     return fusedTensorMicroseconds(byStrips, p) < worth * others;
 }
