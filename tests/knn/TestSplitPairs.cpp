@@ -41,7 +41,7 @@ constexpr Metric kMetrics[] = {
 /// Of components, parts, queries and vectors.
 TEST_F(SplitPairs, BothSidesOfEveryEdge) {
     for (Metric metric : kMetrics) {
-        for (int d : {9, 121, 128, 129, 257, 505, 513, 1000}) {
+        for (int d : {88, 89, 128, 129, 257, 505, 513, 1000}) {
             for (int64_t q : {17, 32, 33, 65}) {
                 for (int64_t n : {64, 65, 500}) {
                     expectSplit(of(metric, n, q, d), Hard::Mixed);
@@ -59,7 +59,7 @@ TEST_F(SplitPairs, BothSidesOfEveryEdge) {
 TEST_F(SplitPairs, HardData) {
     for (Metric metric : kMetrics) {
         for (Hard kind : kHard) {
-            for (int d : {40, 300, 512}) {
+            for (int d : {100, 300, 512}) {
                 expectSplit(of(metric, 333, 70, d), kind);
                 if (HasFailure()) {
                     return;

@@ -258,13 +258,9 @@ bool directPays(const FlatKnnProblem& p, bool withImage) {
         }
     }
     // Copies by the thousand, which have others search again: one dimension has
-    // no more than 65,536 vectors of 16 bits, three have as few of small
-    // integers.
-    constexpr int kFewDims = 3;
-    const double given = p.d == 1 && p.dataType != DataType::Float32 ? 3
-            : p.d <= kFewDims                                        ? 1.7
-                                                                     : 1;
-    return directMicroseconds(p) < given * other;
+    // no more than 65,536 vectors of 16 bits.
+    const bool areCopies = p.d == 1 && p.dataType != DataType::Float32;
+    return directMicroseconds(p) < (areCopies ? 3 : 1) * other;
 }
 
 std::optional<DirectPlan> planDirect(const FlatKnnProblem& p, size_t maxBytes) {
