@@ -324,6 +324,8 @@ TEST(FlatKnnPlan, PartsOfPairs) {
     EXPECT_EQ(parts(64, 132 * 64 + 1, 2048), 1);
     EXPECT_EQ(parts(65, 66 * 64 + 1, 2048), 1);
     EXPECT_EQ(parts(17, 1, 2048), 8);
+    EXPECT_EQ(parts(64, 264 * 64, 2048), 1);
+    EXPECT_EQ(parts(64, 264 * 64 + 1, 2048), 0);
     device.computeCapability = 89;
     EXPECT_EQ(parts(17, 4096, 1024), 0);
 }

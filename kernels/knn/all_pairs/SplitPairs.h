@@ -14,18 +14,18 @@ constexpr int kMostPairParts = 8;
 
 /// Into how many parts of the dimensions the narrow tiles of so many queries
 /// and vectors are divided, each of which is a block's: 1 where tiles fill the
-/// device, or dimensions are few; 0: there are no clusters. A power of two;
-/// metrics that isOfProducts().
+/// device, or dimensions are few; 0: tiles are more than run at once, or there
+/// are no clusters. A power of two; metrics that isOfProducts().
 constexpr int pairParts(
         int64_t rows,
         int64_t n,
         int d,
         const DeviceTraits& device) {
     constexpr int kLeastSteps = 4; // of a part
-    if (device.computeCapability < 90) {
+    const int64_t tiles = allPairsTiles(rows, n, kProductQueries, kNarrowTile);
+    if (device.computeCapability < 90 || tiles > 2 * device.multiprocessors) {
         return 0;
     }
-    const int64_t tiles = allPairsTiles(rows, n, kProductQueries, kNarrowTile);
     const int steps = (d + kProductDepth - 1) / kProductDepth;
     int parts = 1;
     // Two of a tile may share a multiprocessor with two of another.
