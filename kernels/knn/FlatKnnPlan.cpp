@@ -329,6 +329,16 @@ bool isFewWithoutImage(const FlatKnnProblem& p) {
             fusedMethodFor(p) == &kTensorFusedMethod;
 }
 
+/// Cosines of some queries among so many long vectors that limits from a sample
+/// take less time than the nearest of every part.
+bool isLongCosine(const FlatKnnProblem& p) {
+    constexpr idx_t kSome = 512;
+    constexpr idx_t kFewVectors = 16384;
+    constexpr int kLong = 512;
+    return p.metric == Metric::Cosine && batchOf(p) <= kSome &&
+            p.numVectors > kFewVectors && p.d >= kLong;
+}
+
 } // namespace
 
 FlatKnnPlan planFlatKnn(const FlatKnnProblem& p, size_t maxBytes) {
@@ -373,7 +383,8 @@ FlatKnnPlan planFlatKnn(const FlatKnnProblem& p, size_t maxBytes) {
             return withoutTiles(&FlatKnnPlan::allPairs, std::move(part));
         }
     }
-    if (std::optional<NearestPlan> part = planNearest(p, maxBytes)) {
+    if (std::optional<NearestPlan> part = planNearest(p, maxBytes);
+        part && !isLongCosine(p)) {
         return withoutTiles(&FlatKnnPlan::nearest, std::move(part));
     }
     if (!isFewWithoutImage(p)) {

@@ -92,6 +92,26 @@ TEST_F(AllPairsKnn, AllEqual) {
     }
 }
 
+/// A large k, cosines of many vectors, long vectors; and what is none of these.
+TEST_F(AllPairsKnn, FewQueries) {
+    for (Hard kind : {Hard::Mixed, Hard::Duplicates, Hard::Infinite}) {
+        for (int64_t q : {1, 4, 16, 17, 64}) {
+            expectAllPairs(of(Metric::InnerProduct, 6400, q, 20, 200), kind);
+            if (q >= 5) {
+                expectAllPairs(of(Metric::Cosine, 40001, q, 18, 10), kind);
+            }
+        }
+        expectAllPairs(of(Metric::Cosine, 140000, 33, 18, 3), kind);
+        expectAllPairs(of(Metric::L2, 2100, 5, 256, 3), kind);
+    }
+    EXPECT_FALSE(planOf(of(Metric::InnerProduct, 6433, 16, 20, 200)).allPairs);
+    EXPECT_FALSE(planOf(of(Metric::InnerProduct, 2048, 16, 20, 200)).allPairs);
+    EXPECT_FALSE(planOf(of(Metric::Cosine, 40001, 4, 18, 10)).allPairs);
+    EXPECT_FALSE(planOf(of(Metric::Cosine, 40001, 65, 18, 10)).allPairs);
+    EXPECT_FALSE(planOf(of(Metric::L2, 2100, 4, 256, 3)).allPairs);
+    EXPECT_FALSE(planOf(of(Metric::L2, 2100, 5, 255, 3)).allPairs);
+}
+
 TEST_F(AllPairsKnn, SmallManyRows) {
     expectAllPairs(of(Metric::L2, 300, 12000, 6, 20), Hard::Mixed);
     expectAllPairs(of(Metric::InnerProduct, 70, 9000, 3, 32), Hard::Bytes);

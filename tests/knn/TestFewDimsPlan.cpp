@@ -80,7 +80,8 @@ TEST(FewDimsPlan, Choice) {
     EXPECT_FALSE(goesByStrips(problemOf(65537, 32768, 7)));
     for (int64_t n : {16384, 65536, 131072}) {
         EXPECT_TRUE(goesByStrips(problemOf(n, 32768, 4))) << n;
-        EXPECT_FALSE(goesByStrips(problemOf(n, 32768, 5))) << n;
+        // Of more than 65,536 hard data take three times as long by lists.
+        EXPECT_EQ(goesByStrips(problemOf(n, 32768, 5)), n > 65536) << n;
         EXPECT_FALSE(goesByStrips(problemOf(n, 32768, 8))) << n;
     }
     EXPECT_TRUE(goesByStrips(problemOf(16384, 1000, 8)));

@@ -1,33 +1,22 @@
 #include "kernels/knn/all_pairs/AllPairsKnn.h"
 
 #include <algorithm>
-#include <cmath>
 
 #include "kernels/common/Error.h"
+#include "kernels/knn/all_pairs/AllPairsCost.h"
 #include "kernels/knn/all_pairs/AllPairsLaunch.h"
+#include "kernels/knn/all_pairs/SplitPairs.h"
 #include "kernels/knn/all_pairs/digits/DigitSearch.h"
 #include "kernels/knn/certified/Certified.h"
-#include "kernels/knn/fused/FusedCost.h"
 #include "kernels/knn/fused/FusedKnn.h"
 #include "kernels/knn/fused/FusedParams.h"
-#include "kernels/knn/nearest/NearestKnn.h"
 
 namespace faiss_bits {
 
 namespace {
 
-/// The matrix stays in L2 between its two kernels.
-constexpr size_t kTileBytes = size_t(24) << 20;
-/// By digits, which have more kernels, fewer launches are worth more than that.
-constexpr size_t kDigitTileBytes = size_t(96) << 20;
 constexpr idx_t kLeastTileQueries = 64;
-/// More are better found by a sample, or by their nearest ones.
-constexpr idx_t kMostVectors = 16384;
-constexpr idx_t kMostVectorsOfDigits = 65536;
-/// Unless queries are so few that all of the matrix stays in L2.
-constexpr idx_t kMostVectorsAtOnce = 131072;
 constexpr int kMostDims = 2048;
-constexpr idx_t kRowStep = 8; // elements: rows begin on 32 bytes
 
 using Launch = void (*)(const AllPairsParams&, int, cudaStream_t);
 
@@ -51,32 +40,20 @@ Launch launchFor(Metric metric) {
     }
 }
 
-idx_t strideOf(const FlatKnnProblem& p) {
-    return (p.numVectors + kRowStep - 1) / kRowStep * kRowStep;
-}
-
-/// Vectors up to which float64 has a plan.
-idx_t mostVectorsOfFloat64(const FlatKnnProblem& p) {
-    const bool isAtOnce = double(p.numQueries) * double(strideOf(p)) <=
-            double(kTileBytes / sizeof(float));
-    return isAtOnce ? kMostVectorsAtOnce : kMostVectors;
-}
-
-/// Whether digits have one for more than kMostVectors, and are taken then.
-bool takesMoreByDigits(const FlatKnnProblem& p) {
-    constexpr int kMostOfStrips = 512; // which make limits of smaller k
-    return p.numVectors > kMostVectors && p.k > kMostOfStrips &&
-            digitsMayPay(p);
-}
-
-idx_t mostVectors(const FlatKnnProblem& p) {
-    return takesMoreByDigits(p) ? kMostVectorsOfDigits
-                                : mostVectorsOfFloat64(p);
-}
-
-idx_t mostTileQueries(idx_t stride, bool byDigits) {
-    const size_t bytes = byDigits ? kDigitTileBytes : kTileBytes;
-    return std::max<idx_t>(bytes / (stride * sizeof(float)), kLeastTileQueries);
+/// Of tiles that blocks share; nullptr for metrics whose tiles they do not.
+Launch splitFor(Metric metric) {
+    switch (metric) {
+        case Metric::L2:
+            return launchSplitPairs<Metric::L2>;
+        case Metric::InnerProduct:
+            return launchSplitPairs<Metric::InnerProduct>;
+#ifndef FAISS_BITS_PRODUCTS_ONLY
+        case Metric::Cosine:
+            return launchSplitPairs<Metric::Cosine>;
+#endif
+        default:
+            return nullptr;
+    }
 }
 
 SelectProblem selectionOf(const FlatKnnProblem& p, idx_t rows, idx_t stride) {
@@ -113,80 +90,6 @@ struct AllPairsScratch {
         select.data = slices.take<uint8_t>(select.bytes);
     }
 };
-
-bool takesWide(const FlatKnnProblem& p, idx_t rows) {
-    return takesWideTiles(rows, p.numVectors, p.device.multiprocessors);
-}
-
-/// Of the kernels that compute the distances of so many queries, as they were
-/// measured on an H200, by products.
-double launchMicroseconds(const FlatKnnProblem& p, bool byDigits, idx_t rows) {
-    if (byDigits) {
-        return digitPairsMicroseconds(p, rows);
-    }
-    const bool isWide = takesWide(p, rows);
-    const double tiles = double(allPairsTiles(
-            rows,
-            p.numVectors,
-            kProductQueries,
-            isWide ? kWideTile : kNarrowTile));
-    const double turns = std::ceil(tiles / p.device.multiprocessors);
-    return 8.3 + (isWide ? 1.01 : 0.29) * turns * std::ceil(p.d / 8.0);
-}
-
-double launchesMicroseconds(
-        const FlatKnnProblem& p,
-        bool byDigits,
-        idx_t rows) {
-    const idx_t rest = p.numQueries % rows;
-    return (byDigits ? digitVectorsMicroseconds(p) : 0.0) +
-            double(p.numQueries / rows) *
-            launchMicroseconds(p, byDigits, rows) +
-            (rest > 0 ? launchMicroseconds(p, byDigits, rest) : 0.0);
-}
-
-/// Queries of a launch, at most so many: launches are alike, or have whole
-/// tiles and leave fewer multiprocessors without one in the end.
-idx_t queriesAtOnce(const FlatKnnProblem& p, bool byDigits, idx_t most) {
-    constexpr idx_t kTried = 32;
-    const idx_t launches = (p.numQueries + most - 1) / most;
-    idx_t best = (p.numQueries + launches - 1) / launches;
-    if (launches == 1 || !isOfProducts(p.metric)) {
-        return best;
-    }
-    // By less the model does not tell them apart.
-    double least = 0.98 * launchesMicroseconds(p, byDigits, best);
-    const idx_t ofTile = byDigits ? kDigitQueries : kProductQueries;
-    const idx_t tiles = most / ofTile;
-    for (idx_t i = 0; i < std::min(kTried, tiles); ++i) {
-        const idx_t rows = (tiles - i) * ofTile;
-        const double time = launchesMicroseconds(p, byDigits, rows);
-        if (time < least) {
-            least = time;
-            best = rows;
-        }
-    }
-    return best;
-}
-
-/// Whether products of digits are expected to take less time than those of
-/// float64.
-bool digitsPay(const FlatKnnProblem& p) {
-    if (!digitsMayPay(p)) {
-        return false;
-    }
-    if (takesMoreByDigits(p)) {
-        return true;
-    }
-    const idx_t stride = strideOf(p);
-    const auto timeBy = [&](bool byDigits) {
-        const idx_t most = mostTileQueries(stride, byDigits);
-        return launchesMicroseconds(
-                p, byDigits, queriesAtOnce(p, byDigits, most));
-    };
-    return timeBy(true) <
-            timeBy(false) + 2.4e-6 * double(p.numVectors) * double(p.d);
-}
 
 void setTiles(AllPairsPlan& plan, const FlatKnnProblem& p, idx_t most) {
     plan.tileQueries = queriesAtOnce(p, plan.byDigits, most);
@@ -230,100 +133,8 @@ bool takesAllPairs(const FlatKnnProblem& p) {
     return p.mode != SearchMode::Plain && launchFor(p.metric) &&
             !p.allowedBits && p.numVectors > 0 &&
             p.numVectors <= mostVectors(p) && p.d <= kMostDims &&
-            batchOf(p) > kFewQueries && p.device.singleToDouble <= 2;
-}
-
-// Microseconds here are as they were measured on an H200
-// (docs/design/flat_few_vectors_lists.md).
-
-double allPairsMicroseconds(const FlatKnnProblem& p) {
-    const double q = double(p.numQueries);
-    const double n = double(p.numVectors);
-    const double d = double(p.d);
-    const double k = double(std::min<idx_t>(p.k, p.numVectors));
-    const double multiprocessors = double(p.device.multiprocessors);
-    const double part = multiprocessors / 132.0;
-    if (!isOfProducts(p.metric)) {
-        // Of 64 x 32 pairs, one at a time on each multiprocessor.
-        const double tiles = std::ceil(q / 64) * std::ceil(n / 32);
-        const double tile = 1.7 * std::max(3.3, 2.6 + 0.0605 * d);
-        return 5 + std::ceil(tiles / multiprocessors) * tile +
-                q * (1e-6 * n + 35e-6 * k) / part;
-    }
-    const bool byDigits = digitsPay(p);
-    const idx_t rows =
-            queriesAtOnce(p, byDigits, mostTileQueries(strideOf(p), byDigits));
-    const bool isWide = byDigits || takesWide(p, rows);
-    // What selections of wider rows take besides, at most.
-    const double wide = !byDigits && p.numVectors > kMostVectors ? 30 : 0;
-    const double time = wide + launchesMicroseconds(p, byDigits, rows) +
-            (byDigits ? 0.0 : 2.4e-6 * n * d) +
-            q * ((isWide ? 3.45e-6 : 1.62e-6) * n + 25.4e-6 * k) / part;
-    return p.metric == Metric::Cosine ? 1.08 * time : time;
-}
-
-double candidatesMicroseconds(const FlatKnnProblem& p) {
-    // Launches, then for each query its products, the selection and the
-    // canonical distances of its candidates.
-    const double q = double(p.numQueries);
-    const double n = double(p.numVectors);
-    const double d = double(p.d);
-    const double k = double(std::min<idx_t>(p.k, p.numVectors));
-    const double part = p.device.multiprocessors / 132.0;
-    const double query = 11.3e-3 + 3.7e-6 * n + d * (18e-6 + 40e-9 * n) +
-            k * ((k <= 128 ? 0.12e-3 : 0.2e-3) + 1.1e-6 * d);
-    return 24 + 0.09 * d + q * query / part;
-}
-
-namespace {
-
-/// Scans with a kept image of more vectors for so few queries that all pairs
-/// stay in L2, of shapes that were timed beside these.
-bool isMeasuredScan(const FlatKnnProblem& p) {
-    return (p.metric == Metric::L2 || p.metric == Metric::InnerProduct) &&
-            p.searchImage && p.d >= 4 && p.d <= 32 && p.k <= 1000;
-}
-
-/// The same of these, and what all pairs take less there than their model says.
-/// Fitted to 21 searches (H200, docs/design/flat_few_vectors_lists.md).
-double scannedMicroseconds(const FlatKnnProblem& p) {
-    return 60 + 0.3e-3 * double(p.numQueries) * double(p.k);
-}
-
-/// The same of a scan with limits from a sample, of more vectors and large k;
-/// cosines have no kept image. Fitted to 13 searches (H100,
-/// docs/design/flat_digits.md).
-double sampledMicroseconds(const FlatKnnProblem& p) {
-    const double q = double(p.numQueries);
-    const double n = double(p.numVectors);
-    const double d = double(p.d);
-    const double k = double(std::min<idx_t>(p.k, p.numVectors));
-    const double image = p.metric == Metric::Cosine ? 17.7e-6 * n * d : 0.0;
-    return 82 + image + 29.7e-9 * q * n * d + q * k * (131e-6 + 0.952e-6 * d);
-}
-
-} // namespace
-
-bool allPairsPays(const FlatKnnProblem& p) {
-    if (!takesAllPairs(p)) {
-        return false;
-    }
-    const bool isNearest = takesNearest(p);
-    if (isNearest && p.numVectors <= (p.d < 512 ? 192 : 256)) {
-        return true; // strips of one tile, often searched again
-    }
-    const double time = allPairsMicroseconds(p);
-    if (p.numVectors <= kMostVectors) {
-        return time < 0.9 *
-                (isNearest ? nearestMicroseconds(p)
-                           : candidatesMicroseconds(p));
-    }
-    if (takesMoreByDigits(p)) {
-        // What selections of wider rows take besides.
-        constexpr double kWideRows = 30;
-        return time + kWideRows < 0.9 * sampledMicroseconds(p);
-    }
-    return isMeasuredScan(p) && !isNearest && time < scannedMicroseconds(p);
+            (batchOf(p) > kFewQueries || isOfFew(p)) &&
+            p.device.singleToDouble <= 2;
 }
 
 std::optional<AllPairsPlan> planAllPairs(
@@ -341,7 +152,7 @@ std::optional<AllPairsPlan> planAllPairs(
         }
     }
     const bool takesFloat64 = p.numVectors <= mostVectorsOfFloat64(p) &&
-            !takesMoreByDigits(p) && products != PairProducts::Digits;
+            products != PairProducts::Digits;
     return takesFloat64 ? planTiles(p, false, maxBytes) : std::nullopt;
 }
 
@@ -379,6 +190,8 @@ void runAllPairs(
                     params.distances,
                     params.stride,
                     stream);
+        } else if (const int parts = partsOf(p, count); parts > 0) {
+            splitFor(p.metric)(params, parts, stream);
         } else {
             launchFor(p.metric)(params, p.device.multiprocessors, stream);
         }

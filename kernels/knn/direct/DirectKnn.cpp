@@ -128,6 +128,9 @@ uint32_t logRunOf(const FlatKnnProblem& p, bool isFew) {
 
 /// What a finish of a large k takes beside that of a small one.
 double largeKMicroseconds(const FlatKnnProblem& p) {
+    if (directMeetsAllKeys(p)) {
+        return 1.2e-3 * double(placesOf(p));
+    }
     if (p.k <= kMostOfOneBlock) {
         return 0;
     }
@@ -164,6 +167,12 @@ struct DirectScratch {
 
 } // namespace
 
+bool directMeetsAllKeys(const FlatKnnProblem& p) {
+    constexpr idx_t kStaged = 2048; // kDirectStaged
+    return !hasFewKeys(p, placesOf(p)) && placesOf(p) > kStaged &&
+            idx_t(groupsOf(p).count) <= p.k;
+}
+
 // Microseconds here are as they were measured on an H200
 // (docs/design/flat_few_pairs.md).
 
@@ -171,12 +180,15 @@ double directMicroseconds(const FlatKnnProblem& p) {
     const double part = p.device.multiprocessors / 132.0;
     const double q = double(p.numQueries);
     const double d = double(p.d);
-    // A read of the vectors and the terms of up to four queries.
-    const double reads = std::ceil(q / kDirectQueries);
+    // A read of the vectors and the terms of up to four queries, of cosines of
+    // one.
+    const bool readsOften = p.metric == Metric::Cosine && !bySlots(p);
+    const double sharedReads = std::ceil(q / kDirectQueries);
+    const double reads = readsOften ? q : sharedReads;
     // Queries have smaller blocks.
-    const double slow = batchOf(p) <= kFewQueries ? 1 : 1.45;
+    const double slow = batchOf(p) <= kFewQueries || readsOften ? 1 : 1.45;
     const bool isFloat = p.dataType == DataType::Float32;
-    const double pass = p.numQueries == 1
+    const double pass = p.numQueries == 1 || readsOften
             ? 1e-5 + (isFloat ? 1.03e-6 : 0.78e-6) * d
             : 2.05e-5 + 1.13e-6 * d;
     // Of a few reads one after another, each a part of the first.
@@ -184,11 +196,24 @@ double directMicroseconds(const FlatKnnProblem& p) {
     const double latency = (bySlots(p)                  ? 0.4
                                     : p.numQueries == 1 ? 0.9
                                                         : 1.9) *
-            d / 32 * (areFew ? 1 + 0.65 * (reads - 1) : 1);
+            d / 32 * (areFew ? 1 + 0.65 * (sharedReads - 1) : 1);
     const double finish =
             8 * (std::ceil(q / (2.0 * p.device.multiprocessors)) - 1);
+    // Of three sums no block has several queries that share what it reads.
+    const double alone = p.metric == Metric::Cosine && bySlots(p)
+            ? 1.35e-6 * q * double(placesOf(p)) * d / part
+            : 0.0;
     return 9.3 + finish + largeKMicroseconds(p) +
-            std::max(reads * slow * double(placesOf(p)) * pass / part, latency);
+            std::max(
+                    {reads * slow * double(placesOf(p)) * pass / part,
+                     latency,
+                     alone});
+}
+
+double sampledCosineMicroseconds(const FlatKnnProblem& p) {
+    const double part = p.device.multiprocessors / 132.0;
+    const double rate = 3.4e-6 + 0.06e-6 * double(p.numQueries);
+    return 55 + rate * double(placesOf(p)) * double(p.d) / part;
 }
 
 bool directPays(const FlatKnnProblem& p, bool withImage) {
@@ -203,7 +228,9 @@ bool directPays(const FlatKnnProblem& p, bool withImage) {
     const double d = double(p.d);
     const double places = double(placesOf(p));
     double other = kHost;
-    if (batchOf(p) > kFewQueries) {
+    if (p.metric == Metric::Cosine && batchOf(p) <= kFewQueries) {
+        other += sampledCosineMicroseconds(p);
+    } else if (batchOf(p) > kFewQueries) {
         other += 38 + double(p.numQueries) * places * (2e-6 + d / 100e6) / part;
     } else if (
             withImage && canUseSearchImage(p) && searchImageHelps(p) &&

@@ -42,6 +42,14 @@ bool directPays(const FlatKnnProblem& problem, bool withImage);
 /// Microseconds that it is expected to take, without the host's time.
 double directMicroseconds(const FlatKnnProblem& problem);
 
+/// The same of cosines of few queries by a fused search, component by
+/// component.
+double sampledCosineMicroseconds(const FlatKnnProblem& problem);
+
+/// Whether its finish sorts out all keys of a query, more than shared memory
+/// has room for, as no fewer than all groups have some of the k nearest.
+bool directMeetsAllKeys(const FlatKnnProblem& problem);
+
 /// The plan, if the problem is one for it, whether it pays or not, and its
 /// scratch takes at most maxBytes.
 std::optional<DirectPlan> planDirect(

@@ -151,7 +151,8 @@ double nearestMicroseconds(const FlatKnnProblem& p) {
     const double part = p.device.multiprocessors / 132.0;
     const double q = double(p.numQueries);
     const double pairs = q * double(p.numVectors);
-    const double ofMetric = p.metric == Metric::InnerProduct ? 1 : 1.15;
+    const bool areProducts = p.metric == Metric::InnerProduct;
+    const double ofMetric = areProducts ? 1 : 1.15;
     // Of more than a step of the products. Candidates of a query are met one
     // after another, by eight lanes.
     const double longer = std::max(0, p.d - 16);
@@ -159,7 +160,12 @@ double nearestMicroseconds(const FlatKnnProblem& p) {
     // Cosines make an image each time, in eight kernels.
     const double image =
             p.metric == Metric::Cosine ? 40 + searchImageMicroseconds(p) : 0;
-    return 30 + 0.075 * longer + image + ofMetric * (0.55e-3 * q + scan) / part;
+    // The more there are, and the longer, the sooner 16 bits leave some query
+    // to a second search, also of ordinary data.
+    const double again =
+            -std::expm1((areProducts ? -0.75e-6 : -1.5e-6) * longer * q);
+    return 30 + 0.075 * longer + image + again * (15 + 0.08 * p.d) +
+            ofMetric * (0.55e-3 * q + scan) / part;
 }
 
 double fusedTensorMicroseconds(

@@ -379,7 +379,11 @@ bool stripsPay(const FusedPlan& byStrips, const FlatKnnProblem& p) {
         others = std::min(others, candidatesMicroseconds(p));
     }
     // It has to be worth the memory of an image, where that is not there.
-    const double worth = p.searchImage ? 0.95 : 0.8;
+    // Cosines of few dimensions may all be nearer each other than 16 bits tell.
+    constexpr int kShortCosine = 8;
+    const double worth = p.searchImage                          ? 0.95
+            : p.metric == Metric::Cosine && p.d <= kShortCosine ? 0.4
+                                                                : 0.8;
     return fusedTensorMicroseconds(byStrips, p) < worth * others;
 }
 
