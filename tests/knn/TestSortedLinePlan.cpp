@@ -63,7 +63,10 @@ TEST(SortedLinePlan, Scratch) {
     ASSERT_TRUE(plan.sortedLine);
     EXPECT_LT(plan.bytes, 17u * 100000 + (64 << 10));
     EXPECT_TRUE(isSorted(p, plan.bytes));
-    EXPECT_FALSE(isSorted(p, plan.bytes - 1));
+    EXPECT_TRUE(planSortedLine(p, plan.bytes));
+    EXPECT_FALSE(planSortedLine(p, plan.bytes - 1));
+    // Tiles of a matrix would take more.
+    EXPECT_EQ(planFlatKnn(p, plan.bytes - 1).bytes, plan.bytes);
 }
 
 TEST(SortedLinePlan, SaysSo) {
