@@ -107,7 +107,7 @@ TEST_F(AllPairsKnn, FewQueries) {
     EXPECT_FALSE(planOf(of(Metric::InnerProduct, 6433, 16, 20, 200)).allPairs);
     EXPECT_FALSE(planOf(of(Metric::InnerProduct, 2048, 16, 20, 200)).allPairs);
     EXPECT_FALSE(planOf(of(Metric::Cosine, 40001, 4, 18, 10)).allPairs);
-    EXPECT_FALSE(planOf(of(Metric::Cosine, 40001, 65, 18, 10)).allPairs);
+    EXPECT_FALSE(planOf(of(Metric::Cosine, 140000, 65, 18, 10)).allPairs);
     EXPECT_FALSE(planOf(of(Metric::L2, 2100, 4, 256, 3)).allPairs);
     EXPECT_FALSE(planOf(of(Metric::L2, 2100, 5, 255, 3)).allPairs);
 }
