@@ -281,6 +281,10 @@ void runFlatKnn(
         runLine(*plan.line, problem, workspace, stream);
         return;
     }
+    if (plan.sortedLine) {
+        runSortedLine(*plan.sortedLine, problem, workspace, stream);
+        return;
+    }
     if (plan.direct) {
         runDirect(*plan.direct, problem, workspace, stream);
         return;

@@ -208,6 +208,9 @@ double flatKnnMicroseconds(
     if (plan.line) {
         return lineMicroseconds(p);
     }
+    if (plan.sortedLine) {
+        return sortedLineMicroseconds(p);
+    }
     if (plan.direct) {
         return direct(p, s);
     }

@@ -347,6 +347,11 @@ FlatKnnPlan planFlatKnn(const FlatKnnProblem& p, size_t maxBytes) {
             return withoutTiles(&FlatKnnPlan::fused, std::move(part));
         }
     }
+    if (sortedLinePays(p)) {
+        if (std::optional<SortedLinePlan> part = planSortedLine(p, maxBytes)) {
+            return withoutTiles(&FlatKnnPlan::sortedLine, std::move(part));
+        }
+    }
     const bool pairsPay = allPairsPays(p);
     if (directPays(p, p.searchImage) &&
         !(pairsPay && allPairsMicroseconds(p) < directMicroseconds(p))) {

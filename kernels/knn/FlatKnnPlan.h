@@ -12,6 +12,7 @@
 #include "kernels/knn/direct/DirectKnn.h"
 #include "kernels/knn/fused/FusedKnn.h"
 #include "kernels/knn/line/LineKnn.h"
+#include "kernels/knn/line/SortedLineKnn.h"
 #include "kernels/knn/nearest/FewDimsKnn.h"
 #include "kernels/knn/nearest/NearestKnn.h"
 #include "kernels/knn/parts/PartsKnn.h"
@@ -26,6 +27,7 @@ struct FlatKnnPlan {
     /// set then, but bytes, and of others than parts certified.
     std::optional<PartsPlan> parts;
     std::optional<LinePlan> line;
+    std::optional<SortedLinePlan> sortedLine;
     std::optional<DirectPlan> direct;
     std::optional<FewDimsPlan> fewDims;
     std::optional<AllPairsPlan> allPairs;

@@ -22,6 +22,9 @@ FlatKnnSummary summaryOf(
     } else if (plan.line) {
         summary.method = "line";
         summary.tileQueries = problem.numQueries;
+    } else if (plan.sortedLine) {
+        summary.method = "sorted_line";
+        summary.tileQueries = problem.numQueries;
     } else if (plan.direct) {
         summary.method = "direct";
         summary.tileQueries = problem.numQueries;
@@ -61,6 +64,9 @@ std::string FlatKnnPlan::toString() const {
     }
     if (line) {
         return line->toString();
+    }
+    if (sortedLine) {
+        return sortedLine->toString();
     }
     if (direct) {
         return direct->toString();

@@ -29,11 +29,12 @@ struct CertifiedCase {
         Never,
         WhereItPays,
         Always,
-        AllPairs, ///< always, by a matrix, and products of float64
-        Digits,   ///< the same, and products of digits
-        Strips,   ///< never; with limits from strips
-        AtOnce,   ///< the same by one kernel
-        FewDims,  ///< never; strips by float32
+        AllPairs,   ///< always, by a matrix, and products of float64
+        Digits,     ///< the same, and products of digits
+        Strips,     ///< never; with limits from strips
+        AtOnce,     ///< the same by one kernel
+        FewDims,    ///< never; strips by float32
+        SortedLine, ///< never; one dimension, by sorted numbers
         // Never; a second search by those, after strips of products or lists.
         NearestFirst,
         FusedFirst,
@@ -119,6 +120,11 @@ class FlatKnnCertified : public FlatKnnTest {
         if (c.direct == Direct::FewDims) {
             plan.fewDims = planFewDims(p, c.maxScratch);
             plan.bytes = plan.fewDims ? plan.fewDims->bytes : 0;
+            return plan;
+        }
+        if (c.direct == Direct::SortedLine) {
+            plan.sortedLine = planSortedLine(p, c.maxScratch);
+            plan.bytes = plan.sortedLine ? plan.sortedLine->bytes : 0;
             return plan;
         }
         if (c.direct == Direct::NearestFirst) {

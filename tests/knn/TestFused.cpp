@@ -140,6 +140,7 @@ TEST_F(FusedKnn, FewDimensionsAreProven) {
                 c.q = q;
                 c.d = d;
                 c.k = 2;
+                c.direct = Direct::FusedFirst; // of one dimension others pay
                 ASSERT_TRUE(isFused(c)) << c.describe();
                 // Of one query in 50 a component is infinite, or no number.
                 EXPECT_LE(expectCanonical(c, kind).repeated, unsigned(q / 5))

@@ -1,6 +1,7 @@
 /// Cosines of one dimension, which are 1, 0 or -1.
 
 #include "tests/knn/CertifiedHarness.h"
+#include "tests/knn/LineNumbers.h"
 
 namespace faiss_bits::test {
 namespace {
@@ -14,23 +15,6 @@ class LineKnn : public FlatKnnCertified {
     void expectLine(const CertifiedCase& c, Hard kind) {
         ASSERT_TRUE(planOf(c).line) << c.describe();
         EXPECT_EQ(expectCanonical(c, kind).repeated, 0u);
-    }
-
-    /// Few of a kind at both ends, zeros of both signs, and no numbers.
-    std::vector<float> numbers(int64_t count, uint32_t seed) {
-        std::mt19937 random(seed);
-        std::vector<float> all(count);
-        for (int64_t i = 0; i < count; ++i) {
-            const uint32_t kind = random() % 8;
-            const float size = std::ldexp(1.0f, int(random() % 270) - 148);
-            all[i] = kind == 0      ? 0.0f
-                    : kind == 1     ? -0.0f
-                    : kind == 2     ? std::numeric_limits<float>::infinity()
-                    : kind == 3     ? std::nanf("")
-                    : kind % 2 == 0 ? size
-                                    : -size;
-        }
-        return all;
     }
 };
 
@@ -53,8 +37,9 @@ TEST_F(LineKnn, ZerosAndNoNumbers) {
             for (IdType type : {IdType::Int32, IdType::Int64}) {
                 CertifiedCase c = of(n, 40, k);
                 c.idType = type;
-                const std::vector<float> vectors = numbers(n, uint32_t(n + k));
-                const std::vector<float> queries = numbers(c.q, 3);
+                const std::vector<float> vectors =
+                        lineNumbers(n, uint32_t(n + k));
+                const std::vector<float> queries = lineNumbers(c.q, 3);
                 check(c, vectors, queries, search(c, vectors, queries), 40);
                 if (HasFailure()) {
                     return;

@@ -4,7 +4,7 @@
 
 #include "kernels/common/CudaCheck.h"
 #include "kernels/device/Bitonic.cuh"
-#include "kernels/device/Entry.cuh"
+#include "kernels/knn/line/LineNumber.cuh"
 
 namespace faiss_bits {
 
@@ -14,20 +14,6 @@ constexpr int kThreads = 256;
 constexpr int kWarps = kThreads / kWarpSize;
 constexpr uint32_t kNoKind = kLineKinds;
 static_assert(kLineStep % kThreads == 0);
-
-__device__ __forceinline__ float numberAt(
-        const void* data,
-        DataType type,
-        int64_t i) {
-    switch (type) {
-        case DataType::Float32:
-            return static_cast<const float*>(data)[i];
-        case DataType::Float16:
-            return toFloat(static_cast<const __half*>(data)[i]);
-        default:
-            return toFloat(static_cast<const __nv_bfloat16*>(data)[i]);
-    }
-}
 
 __device__ __forceinline__ uint32_t kindOf(float number) {
     return !isfinite(number) ? kNoKind
