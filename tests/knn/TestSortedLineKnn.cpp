@@ -210,6 +210,45 @@ TEST_F(SortedLineKnn, SixteenBits) {
     }
 }
 
+/// As planned from the shape: dirty scratch, a stream, no handle, captured.
+TEST_F(SortedLineKnn, Captured) {
+    const TestStream stream;
+    for (Metric metric : kLineMetrics) {
+        KnnCase c;
+        c.metric = metric;
+        c.n = 40000;
+        c.q = 3000;
+        c.d = 1;
+        c.k = 20;
+        c.vectorsRowMajor = false;
+        c.data = Vectors::Special;
+        const KnnData data(c);
+        FlatKnnProblem p = data.problem();
+        const auto plan = planFlatKnn(p, kRoomyScratch);
+        ASSERT_TRUE(plan.sortedLine) << c.describe();
+        DeviceBuffer<float> distances(c.q * c.k, 0xA5);
+        DeviceBuffer<uint8_t> ids(c.q * c.k * sizeof(int64_t), 0xA5);
+        DeviceBuffer<uint8_t> scratch(plan.bytes, 0xFF);
+        p.outDistances = distances.data();
+        p.outIds = ids.data();
+        cudaGraph_t graph;
+        cudaGraphExec_t launched;
+        BITS_CUDA_CHECK(cudaStreamBeginCapture(
+                stream, cudaStreamCaptureModeThreadLocal));
+        runFlatKnn(plan, p, {scratch.data(), scratch.size()}, nullptr, stream);
+        BITS_CUDA_CHECK(cudaStreamEndCapture(stream, &graph));
+        BITS_CUDA_CHECK(cudaGraphInstantiate(&launched, graph, 0));
+        for (int i = 0; i < 2; ++i) {
+            BITS_CUDA_CHECK(cudaGraphLaunch(launched, stream));
+        }
+        BITS_CUDA_CHECK(cudaStreamSynchronize(stream));
+        BITS_CUDA_CHECK(cudaGraphExecDestroy(launched));
+        BITS_CUDA_CHECK(cudaGraphDestroy(graph));
+        EXPECT_TRUE(data.check(
+                {distances.download(), unpackIds(c.idType, ids.download())}));
+    }
+}
+
 TEST_F(SortedLineKnn, OthersGoOtherWays) {
     const CertifiedCase line = of(Metric::L2, 3000, 50, 40);
     EXPECT_TRUE(planOf(line).sortedLine);
