@@ -37,12 +37,20 @@ TEST(SortedLinePlan, Choice) {
             EXPECT_TRUE(sorts(32769, 4096, 17));
             EXPECT_TRUE(sorts(16384, 32768, 64));
             EXPECT_TRUE(sorts(65536, 8191, 16));
-            EXPECT_TRUE(sorts(131072, 4095, 1));
             EXPECT_TRUE(sorts(1 << 20, 1000, 100));
+            EXPECT_TRUE(sorts(1 << 20, 1000, 2048));
+            EXPECT_FALSE(sorts(1 << 20, 1000, 2049));
             EXPECT_FALSE(sorts(1 << 20, 16, 10));
+            // Few pairs.
             EXPECT_FALSE(sorts(33038, 64, 23));
-            EXPECT_FALSE(sorts(64, 1000, 10));
-            EXPECT_FALSE(sorts(32769, 4096, 2049));
+            EXPECT_FALSE(sorts(64, 10000, 10));
+            EXPECT_FALSE(sorts(1000, 300, 10));
+            EXPECT_TRUE(sorts(1000, 65536, 10));
+            EXPECT_FALSE(sorts(4096, 1000, 10));
+            EXPECT_TRUE(sorts(4096, 10000, 10));
+            // The nearest one by strips.
+            EXPECT_FALSE(sorts(65536, 1000, 1));
+            EXPECT_TRUE(sorts(65536, 10000, 1));
         }
     }
     EXPECT_TRUE(isSorted(problemOf(Metric::L2, 1 << 26, 1000, 10)));

@@ -258,6 +258,23 @@ __global__ __launch_bounds__(
             entries[i] = makeEntry(
                     sides.keyOf(keyValue(entryKey(entry))), entryColumn(entry));
         }
+        // Of equal numbers the least id is met first, from the left side too.
+        sync<kGroup>();
+        uint32_t* words = reinterpret_cast<uint32_t*>(entries);
+        const auto keyAt = [&](uint32_t i) { return words[2 * i + 1]; };
+        const uint32_t lefts = places.leftTies + places.lefts;
+        for (uint32_t i = thread; i < lefts; i += kGroup) {
+            const uint32_t key = keyAt(i);
+            if ((i > 0 && keyAt(i - 1) == key) ||
+                (i + 1 < lefts && keyAt(i + 1) == key)) {
+                const uint32_t first = countPassing(
+                        lefts, [&](uint32_t j) { return keyAt(j) > key; });
+                const uint32_t end = countPassing(
+                        lefts, [&](uint32_t j) { return keyAt(j) >= key; });
+                words[2 * i] = entryColumn(
+                        params.entries[places.at(first + end - 1 - i)]);
+            }
+        }
         // Different numbers at the same distance, more than there is room for.
         if (places.missing > 0 && thread < kWarpSize) {
             uint32_t taken = 0;
@@ -281,7 +298,8 @@ __global__ __launch_bounds__(
             entries[i] = kNoEntry;
         }
         sync<kGroup>();
-        // Far, near, far: one merge, but for ties.
+        // Far, near, far: one merge, but where different numbers are equally
+        // near on one side.
         sortRuns<kGroup>(entries, padded, padded);
         bool isOff = false;
         for (uint32_t i = thread; i + 1 < size; i += kGroup) {

@@ -1,11 +1,14 @@
 #include "kernels/knn/line/SortedLineKnn.h"
 
 #include <algorithm>
+#include <cstdint>
+#include <limits>
 
 #include "kernels/common/Error.h"
 #include "kernels/knn/all_pairs/AllPairsKnn.h"
 #include "kernels/knn/direct/DirectKnn.h"
 #include "kernels/knn/fused/FusedCost.h"
+#include "kernels/knn/fused/FusedKnn.h"
 #include "kernels/knn/fused/FusedParams.h"
 #include "kernels/knn/line/SortedLineKernels.h"
 #include "kernels/knn/nearest/FewDimsKnn.h"
@@ -50,37 +53,56 @@ int lowestBit(DataType type) {
                                                  : 16);
 }
 
-/// Of the best other certified search.
+// Microseconds here are as they were measured on an H200
+// (docs/design/flat_few_dimensions.md).
+
+/// Of the certified search that runs where this one does not.
 double otherMicroseconds(const FlatKnnProblem& p) {
+    constexpr double kNone = std::numeric_limits<double>::infinity();
+    const double pairs = allPairsPays(p) ? allPairsMicroseconds(p) : kNone;
+    if (directPays(p, false) && directMicroseconds(p) <= pairs) {
+        return directMicroseconds(p);
+    }
+    if (fewDimsPays(p)) {
+        return fewDimsMicroseconds(p);
+    }
+    if (pairs < kNone) {
+        return pairs;
+    }
+    if (takesNearest(p)) {
+        return nearestMicroseconds(p);
+    }
+    if (!planFused(p, SIZE_MAX)) {
+        return candidatesMicroseconds(p);
+    }
+    // Component by component; of many vectors a second sample saves some.
+    const double n = double(p.numVectors);
+    const double query =
+            20e-3 + 0.2e-3 * p.k + std::min(0.7e-6 * n, 0.12 + 0.35e-6 * n);
     const double part = p.device.multiprocessors / 132.0;
-    const double pairs = double(p.numQueries) * double(p.numVectors);
-    double other = 45 + 0.4e-6 * pairs / part; // component by component
-    const auto also = [&](bool pays,
-                          double (*microseconds)(const FlatKnnProblem&)) {
-        other = pays ? std::min(other, microseconds(p)) : other;
-    };
-    also(directPays(p, false), directMicroseconds);
-    also(fewDimsPays(p), fewDimsMicroseconds);
-    also(allPairsPays(p), allPairsMicroseconds);
-    also(takesNearest(p), nearestMicroseconds);
-    return other;
+    return 45 + query * double(p.numQueries) / part;
 }
 
 } // namespace
 
 double sortedLineMicroseconds(const FlatKnnProblem& p) {
-    const double part = p.device.multiprocessors / 132.0;
+    constexpr idx_t kOneBlock = 2304; // that CUB sorts in one kernel
+    constexpr int kBitsOfPass = 8;
     const double n = double(p.numVectors);
-    const double q = double(p.numQueries);
-    const double k = p.k;
-    const double query =
-            p.k <= kMostWarpK ? 1.3e-3 + 50e-6 * k : 8e-3 + 8e-6 * k;
-    return 35 + (30e-6 * n + q * (query + 6e-6 * k)) / part;
+    const double k = double(std::min<idx_t>(p.k, p.numVectors));
+    const double part = p.device.multiprocessors / 132.0;
+    const int passes = p.numVectors <= kOneBlock
+            ? 0
+            : (64 - lowestBit(p.dataType) + kBitsOfPass - 1) / kBitsOfPass;
+    const double sort = passes * (7.8 + 10.5e-6 * n);
+    const bool isL2 = p.metric == Metric::L2; // of two sides
+    const double query = (isL2 ? 1.3e-3 : 0.8e-3) + 50e-6 * k;
+    return (isL2 ? 23 : 17) + sort + query * double(p.numQueries) / part;
 }
 
 bool sortedLinePays(const FlatKnnProblem& p) {
     return takes(p) && batchOf(p) > kFewQueries &&
-            sortedLineMicroseconds(p) < 0.8 * otherMicroseconds(p);
+            sortedLineMicroseconds(p) < 0.9 * otherMicroseconds(p);
 }
 
 std::optional<SortedLinePlan> planSortedLine(
