@@ -155,11 +155,4 @@ void FilteredLists::count_(
     found_.lists = copy.lists;
 }
 
-void FilteredLists::apply(IvfKnnProblem& problem) const {
-    problem.lists = found_.lists;
-    problem.mostVectors = found_.mostVectors;
-    problem.longestList = found_.longestList;
-    problem.selectedShare = found_.selectedShare;
-}
-
 } // namespace faiss_bits::gpu::detail

@@ -42,8 +42,10 @@ class FilteredLists {
     FilteredLists(const FilteredLists&) = delete;
     FilteredLists& operator=(const FilteredLists&) = delete;
 
-    /// Sets lists and what is known of them.
-    void apply(IvfKnnProblem& problem) const;
+    /// The search of all queries, in these lists.
+    const IvfKnnProblem& problem() const {
+        return found_;
+    }
 
     /// Temporary memory that it holds, or bits take in place of a test.
     size_t bytes() const {

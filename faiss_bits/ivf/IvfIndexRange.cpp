@@ -59,8 +59,7 @@ void searchPart(
                 static_cast<idx_t*>(lists.get()),
                 search.quantizerParams);
     }
-    IvfKnnProblem problem = ivfProblemOf(index, context, search);
-    search.lists->apply(problem);
+    IvfKnnProblem problem = search.lists->problem();
     problem.numQueries = n;
     problem.queries = x;
     problem.probes = static_cast<const idx_t*>(lists.get());

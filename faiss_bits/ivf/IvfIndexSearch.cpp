@@ -145,6 +145,7 @@ void searchLists(
 /// enqueued  as of runIvfKnn, for the last queries
 void searchPage(
         const IvfIndex& index,
+        const GpuContext& context,
         const IvfSearch& search,
         idx_t n,
         const float* x,
@@ -152,12 +153,10 @@ void searchPage(
         float* distances,
         idx_t* labels,
         const std::function<void()>& enqueued) {
-    const GpuContext context = contextOf(*index.resources, index.device);
     const idx_t most = std::max<idx_t>(kMostProbes / search.nprobe, 1);
     for (idx_t q = 0; q < n; q += most) {
         const idx_t rows = std::min(most, n - q);
-        IvfKnnProblem problem = ivfProblemOf(index, context, search);
-        search.lists->apply(problem);
+        IvfKnnProblem problem = search.lists->problem();
         problem.numQueries = rows;
         problem.queries = x + q * index.d;
         problem.outDistances = distances + q * search.k;
@@ -210,6 +209,7 @@ void searchPaged(
             const bool isLast = page.first + page.rows == search.n;
             searchPage(
                     index,
+                    context,
                     search,
                     page.rows,
                     page.as<const float>(queries),
@@ -319,10 +319,20 @@ void searchIvfOnDevice(
         const faiss::SearchParameters* params) {
     IvfSearch search = ivfSearchOf(index, n, k, params);
     withFaissErrors([&] {
-        const FilteredLists lists = filteredListsOfSearch(
-                index, contextOf(*index.resources, index.device), search);
+        const GpuContext context = contextOf(*index.resources, index.device);
+        const FilteredLists lists =
+                filteredListsOfSearch(index, context, search);
         search.lists = &lists;
-        searchPage(index, search, n, x, nullptr, distances, labels, nullptr);
+        searchPage(
+                index,
+                context,
+                search,
+                n,
+                x,
+                nullptr,
+                distances,
+                labels,
+                nullptr);
     });
 }
 

@@ -129,6 +129,25 @@ IvfSearch anySearchOf(
     return search;
 }
 
+/// A search of all queries, without arrays.
+IvfKnnProblem ivfProblemOf(
+        const IvfIndex& index,
+        const GpuContext& context,
+        const IvfSearch& search) {
+    IvfKnnProblem problem;
+    problem.metric = requireMetric(index.metric);
+    problem.lists = index.lists;
+    problem.lists.numVectors = index.ntotal;
+    problem.numQueries = search.n;
+    problem.nprobe = search.nprobe;
+    problem.k = search.k;
+    problem.mostVectors = search.mostVectors;
+    problem.longestList = longestOf(*index.base);
+    problem.mayWait = !isCaptured(context.stream);
+    problem.device = deviceTraits(index.device);
+    return problem;
+}
+
 } // namespace
 
 IvfSearch ivfSearchOf(
@@ -162,24 +181,6 @@ void requireNoLimit(const faiss::SearchParameters* params) {
             most == 0,
             "params->max_results = %lld is for range_search of one index",
             (long long)most);
-}
-
-IvfKnnProblem ivfProblemOf(
-        const IvfIndex& index,
-        const GpuContext& context,
-        const IvfSearch& search) {
-    IvfKnnProblem problem;
-    problem.metric = requireMetric(index.metric);
-    problem.lists = index.lists;
-    problem.lists.numVectors = index.ntotal;
-    problem.numQueries = search.n;
-    problem.nprobe = search.nprobe;
-    problem.k = search.k;
-    problem.mostVectors = search.mostVectors;
-    problem.longestList = longestOf(*index.base);
-    problem.mayWait = !isCaptured(context.stream);
-    problem.device = deviceTraits(index.device);
-    return problem;
 }
 
 FilteredLists filteredListsOf(

@@ -46,13 +46,8 @@ idx_t ivfMaxResultsOf(const faiss::SearchParameters* params);
 /// to be ignored.
 void requireNoLimit(const faiss::SearchParameters* params);
 
-/// A search of all queries, without arrays.
-IvfKnnProblem ivfProblemOf(
-        const IvfIndex& index,
-        const GpuContext& context,
-        const IvfSearch& search);
-
-/// What it searches; mayTest as of FilteredLists.
+/// What it searches, as a problem of all queries without arrays; mayTest as of
+/// FilteredLists.
 FilteredLists filteredListsOf(
         const IvfIndex& index,
         const GpuContext& context,
