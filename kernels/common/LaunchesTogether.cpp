@@ -28,7 +28,12 @@ Launches& launchesOfThread() {
 }
 
 void launch(const LaunchOfKernel& one, cudaStream_t stream) {
-    KernelLaunch(one.kernel, one.blocks, one.threads, one.sharedBytes, stream)
+    KernelLaunch(
+            one.kernel,
+            one.blocks,
+            one.threads,
+            allowSharedBytes(one.kernel, one.sharedBytes),
+            stream)
             .early()
             .enqueueBytes(one.params.data());
 }
@@ -153,6 +158,7 @@ bool launchGraph(
             canWaitForPrevious(before.kernel)) {
             return false; // other edges
         }
+        (void)allowSharedBytes(one.kernel, one.sharedBytes);
         void* arguments[1];
         const cudaKernelNodeParams node = nodeOf(one, arguments);
         if (!isDone(cudaGraphExecKernelNodeSetParams(

@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "kernels/common/DependentLaunch.h"
+#include "kernels/common/DynamicShared.h"
 
 /// Some kernels that the device gets as one. A launch takes the host 3 to 4 us,
 /// so that kernels which take less wait for it one after another; a graph of
@@ -60,7 +61,9 @@ class LaunchesTogether {
     std::array<LaunchOfKernel, kCount>& launches_; // of the thread
 };
 
-/// launchAfterPrevious(), or a part of this thread's LaunchesTogether.
+/// launchAfterPrevious(), or a part of this thread's LaunchesTogether. The
+/// kernel's limit of dynamic shared memory is raised to sharedBytes, which a
+/// graph that has launched the same before need not ask for again.
 template <class Params>
 void launchTogether(
         void (*kernel)(Params),
@@ -75,7 +78,12 @@ void launchTogether(
     LaunchesTogether* const all = LaunchesTogether::ofThread();
     if (!all) {
         launchAfterPrevious(
-                kernel, blocks, threads, sharedBytes, stream, params);
+                kernel,
+                blocks,
+                threads,
+                allowSharedBytes(kernel, sharedBytes),
+                stream,
+                params);
         return;
     }
     LaunchOfKernel& launch = all->add();

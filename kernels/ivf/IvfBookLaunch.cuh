@@ -25,7 +25,7 @@ void launchIvfBookScan(
                 kernel,
                 dim3(ofRow, rows),
                 kIvfBookThreads,
-                allowSharedBytes(kernel, bytes),
+                bytes,
                 stream,
                 params);
     };

@@ -19,7 +19,6 @@
 #include <algorithm>
 
 #include "kernels/common/DependentLaunch.h"
-#include "kernels/common/DynamicShared.h"
 #include "kernels/common/LaunchesTogether.h"
 #include "kernels/ivf/IvfCodeFloorsSums.cuh"
 #include "kernels/ivf/IvfDirectLists.cuh"
@@ -294,7 +293,7 @@ void launchIvfCodeFloors(
             kernel,
             dim3(ofRow, rows),
             kIvfDirectThreads,
-            allowSharedBytes(kernel, bytes),
+            bytes,
             stream,
             params);
 }

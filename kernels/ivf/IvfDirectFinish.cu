@@ -1,7 +1,6 @@
 // A block a row finishes it.
 
 #include "kernels/common/DependentLaunch.h"
-#include "kernels/common/DynamicShared.h"
 #include "kernels/common/LaunchesTogether.h"
 #include "kernels/ivf/IvfDirectFinish.cuh"
 
@@ -33,9 +32,7 @@ void launchIvfDirectFinish(const IvfDirectParams& params, cudaStream_t stream) {
             kernel,
             dim3(params.search.rows),
             kThreads,
-            allowSharedBytes(
-                    kernel,
-                    sizeof(DirectFinish<kThreads, kRoom>::SharedStorage)),
+            sizeof(DirectFinish<kThreads, kRoom>::SharedStorage),
             stream,
             params);
 }

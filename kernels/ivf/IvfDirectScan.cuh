@@ -13,7 +13,6 @@
 #include <algorithm>
 
 #include "kernels/common/DependentLaunch.h"
-#include "kernels/common/DynamicShared.h"
 #include "kernels/common/LaunchesTogether.h"
 #include "kernels/ivf/IvfDirectLists.cuh"
 #include "kernels/ivf/IvfDirectSums.cuh"
@@ -255,7 +254,7 @@ void launchIvfDirectScan(
                 kernel,
                 dim3(ofRow, rows),
                 kIvfDirectThreads,
-                allowSharedBytes(kernel, bytes),
+                bytes,
                 stream,
                 params);
     }

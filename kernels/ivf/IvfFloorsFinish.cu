@@ -5,7 +5,6 @@
 // for every kAtOnce candidates.
 
 #include "kernels/common/DependentLaunch.h"
-#include "kernels/common/DynamicShared.h"
 #include "kernels/common/LaunchesTogether.h"
 #include "kernels/device/AsyncCopy.cuh"
 #include "kernels/ivf/IvfDirectFinish.cuh"
@@ -372,10 +371,7 @@ void launchIvfFloorsFinish(const IvfDirectParams& params, cudaStream_t stream) {
             kernel,
             dim3(params.search.rows),
             kThreads,
-            allowSharedBytes(
-                    kernel,
-                    sizeof(typename IvfFloorsFinish<kMetric, kCoding>::
-                                   SharedStorage)),
+            sizeof(typename IvfFloorsFinish<kMetric, kCoding>::SharedStorage),
             stream,
             params);
 }

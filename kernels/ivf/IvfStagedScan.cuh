@@ -6,7 +6,6 @@
 #pragma once
 
 #include "kernels/common/DependentLaunch.h"
-#include "kernels/common/DynamicShared.h"
 #include "kernels/common/LaunchesTogether.h"
 #include "kernels/ivf/IvfDirectLists.cuh"
 #include "kernels/ivf/IvfGroupWords.cuh"
@@ -232,7 +231,7 @@ void launchIvfStagedScan(
                 kernel,
                 dim3(ofRow, search.rows),
                 kIvfDirectThreads,
-                allowSharedBytes(kernel, plan.bytes),
+                plan.bytes,
                 stream,
                 plan.params);
     }

@@ -79,7 +79,8 @@ class LaunchesTogetherTest : public GpuTest {
             uint32_t number,
             bool otherKernels,
             cudaStream_t stream,
-            bool* asGraph = nullptr) {
+            bool* asGraph = nullptr,
+            size_t sharedBytes = 0) {
         LaunchesTogether together(stream);
         void (*const kernels[])(Step) = {
                 otherKernels ? stepKernel<7> : stepKernel<3>,
@@ -93,7 +94,7 @@ class LaunchesTogetherTest : public GpuTest {
                     kernels[i],
                     dim3(rows.numBlocks),
                     32 * (i + 1),
-                    0,
+                    sharedBytes,
                     stream,
                     Step{rows.rows[i]->data(),
                          rows.rows[i + 1]->data(),
@@ -161,6 +162,34 @@ TEST_F(LaunchesTogetherTest, MoreStreamsThanGraphs) {
     const auto expected = enqueue(rows, 3, false, nullptr);
     BITS_CUDA_CHECK(cudaStreamSynchronize(nullptr));
     EXPECT_EQ(rows.rows[3]->download(), expected);
+}
+
+/// More shared memory than a kernel has without asking: first, later, and less
+/// of it again.
+TEST_F(LaunchesTogetherTest, SmallSharedMemoryBeyondTheFirstLimit) {
+    constexpr size_t kKiB = 1024;
+    for (const bool startsWithMuch : {true, false}) {
+        const TestStream stream;
+        uint32_t number = 1;
+        for (const size_t bytes :
+             {startsWithMuch ? 60 * kKiB : 0, 90 * kKiB, 8 * kKiB}) {
+            const Rows rows(6, number);
+            bool asGraph = false;
+            const auto expected = enqueue(
+                    rows, number++, startsWithMuch, stream, &asGraph, bytes);
+            EXPECT_TRUE(asGraph) << bytes;
+            BITS_CUDA_CHECK(cudaStreamSynchronize(stream));
+            EXPECT_EQ(rows.rows[3]->download(), expected) << bytes;
+        }
+    }
+    // And with no graph: one kernel after another.
+    const Rows rows(6, 9);
+    const Step step{rows.rows[0]->data(), rows.rows[1]->data(), 2};
+    launchTogether(stepKernel<11>, dim3(6), 32, 60 * kKiB, nullptr, step);
+    BITS_CUDA_CHECK(cudaStreamSynchronize(nullptr));
+    std::vector<uint32_t> expected(6);
+    stepOf(rows.values, 11, 2, expected);
+    EXPECT_EQ(rows.rows[1]->download(), expected);
 }
 
 /// They are part of the graph that the caller captures.
