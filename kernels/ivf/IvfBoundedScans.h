@@ -80,7 +80,7 @@ inline bool hasIvfProductScan(
 // shared memory (IvfBookScan.cuh): threads of a block, one of a multiprocessor;
 // queries at most, each of which has a block or more; and bytes to find lists.
 constexpr int kIvfBookThreads = 512;
-constexpr uint32_t kMostBookRows = 32;
+constexpr uint32_t kMostBookRows = 128;
 constexpr size_t kIvfBookListBytes = 12 * 1024;
 constexpr size_t ivfBookSharedBytes(int d, uint32_t nprobe) {
     return size_t(d) * (kIvfCodebookRows * sizeof(float) + sizeof(double)) +

@@ -91,24 +91,23 @@ constexpr int kH100Multiprocessors = 132;
 // bits by estimates in float32 (IvfCodeFloors.cuh), to begin, and a component.
 constexpr double kAloneSpeed = 3.2e12;
 constexpr idx_t kMostAloneFloats = 63; // queries
-constexpr double kCodeFloorsTime = 4e-6;
-constexpr double kFloorCodeTime = 0.32e-12;
+constexpr double kCodeFloorsTime = 3.6e-6;
+constexpr double kFloorCodeTime = 0.25e-12;
 // Product codes with the codebook in shared memory (IvfBookScan.cuh): a
-// component, and a look-up beside that. By tables (IvfBookTables.cuh): to
-// begin, and that for a part, whose rows the finish looks up; a pair, and an
-// entry of it; a table, for a component.
-constexpr double kBookTime = 0.59e-12;
-constexpr double kBookLookUpTime = 0.4e-12;
-constexpr double kBookTablesTime = 2e-6;
-constexpr double kBookPartTime = 0.125e-6;
-constexpr double kBookPairTime = 17e-12;
-constexpr double kBookEntryTime = 0.69e-12;
-constexpr double kBookTableTime = 66e-12;
+// component, and a look-up beside that. By tables (IvfHeldTables.cuh,
+// IvfBookTables.cuh): to begin; a pair, and an entry of it; a table, for a
+// component. All where every multiprocessor has a block.
+constexpr double kBookTime = 0.6e-12;
+constexpr double kBookLookUpTime = 0.44e-12;
+constexpr double kBookTablesTime = 4.2e-6;
+constexpr double kBookPairTime = 5.8e-12;
+constexpr double kBookEntryTime = 0.37e-12;
+constexpr double kBookTableTime = 45e-12;
 // The finish of these estimates, for so many candidates more: codes of 8 bits,
 // and product codes.
 constexpr int kFloorsAtATime = 64;
 constexpr double kCodeFloorsFinishTime = 8e-6;
-constexpr double kBookTablesFinishTime = 7e-6;
+constexpr double kBookTablesFinishTime = 8.5e-6;
 
 /// Seconds for a component that a direct search reads. Of codes that do not
 /// come through shared memory: fitted to six times of eight bits (H200), within
@@ -225,18 +224,27 @@ int furtherFloorsOf(const IvfKnnProblem& p) {
     return (p.k + p.k / 16) / kFloorsAtATime;
 }
 
+/// As many queries as take no less where no multiprocessor idles: a query has
+/// one or more for itself, and each as many.
+double bookQueries(const IvfKnnProblem& p) {
+    const double all = std::max(p.device.multiprocessors, 1);
+    const double queries = double(p.numQueries);
+    return queries <= all ? all / std::floor(all / queries)
+                          : all * std::ceil(queries / all);
+}
+
 /// Of product codes by queries by themselves, beside what starts it: canonical
 /// distances (IvfBookScan.cuh), and estimates by tables (IvfBookTables.cuh).
 double ofBookScan(const IvfKnnProblem& p) {
-    return double(p.numQueries) * double(p.mostVectors) *
+    return bookQueries(p) * double(p.mostVectors) *
             (p.lists.d * kBookTime +
              p.lists.decoding.numParts * kBookLookUpTime);
 }
 
 double ofBookTables(const IvfKnnProblem& p) {
     const double parts = p.lists.decoding.numParts;
-    return kBookTablesTime + parts * kBookPartTime +
-            double(p.numQueries) *
+    return kBookTablesTime +
+            bookQueries(p) *
             (double(p.mostVectors) * (kBookPairTime + parts * kBookEntryTime) +
              double(p.nprobe) * p.lists.d * kBookTableTime) +
             furtherFloorsOf(p) * kBookTablesFinishTime;

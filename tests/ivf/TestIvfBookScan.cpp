@@ -107,7 +107,7 @@ TEST_F(IvfBookScan, HardValuesOf16) {
 }
 
 TEST_F(IvfBookScan, Queries) {
-    for (int q : {1, 2, 4, 7, 31, 32}) {
+    for (int q : {1, 2, 4, 7, 31, 32, 33, 67, 128}) {
         for (int multiprocessors : {1, 5, 132}) {
             KernelCase c = caseOf({64, 16}, uint32_t(q + multiprocessors));
             c.q = q;

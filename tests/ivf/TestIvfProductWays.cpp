@@ -131,14 +131,14 @@ TEST(IvfProductWays, QueriesByThemselvesHaveTablesOrNot) {
         int nprobe;
         idx_t numQueries;
     };
-    IvfKnnProblem p = problemOf(Cell{32, 128, 1024, 1 << 20, 32, 32});
+    IvfKnnProblem p = problemOf(Cell{32, 128, 1024, 1 << 20, 32, 128});
     const auto isThere = [&](const IvfKnnProblem& of) {
         return planIvfDirectWay(of, size_t(448) << 20, false, false, true)
                 .has_value();
     };
     EXPECT_TRUE(isThere(p));
     IvfKnnProblem other = p;
-    other.numQueries = 33;
+    other.numQueries = 129;
     EXPECT_FALSE(isThere(other));
     other = p;
     other.k = 128;
@@ -148,15 +148,54 @@ TEST(IvfProductWays, QueriesByThemselvesHaveTablesOrNot) {
     other = p;
     other.lists.coding = ListCoding::Float32;
     EXPECT_FALSE(isThere(other));
-    // Both ways have their own time, and the plan takes the lesser: 16 queries
-    // of 32 parts took 52 us by tables, 84 by canonical distances, and one 28
-    // by these (docs/design/ivf_few_queries_alone.md).
-    for (idx_t queries : {1, 16}) {
-        p.numQueries = queries;
+}
+
+/// Each way forced, us: canonical distances by themselves, tables by
+/// themselves, shared lists (docs/design/ivf_few_queries_alone.md).
+TEST(IvfProductWays, QueriesByThemselvesTakeTablesWhereTheyPay) {
+    enum Way { kCanonical, kTables, kShared };
+    struct Cell {
+        int parts;
+        int nprobe;
+        idx_t numQueries;
+        int k;
+        Way way;
+    };
+    for (const Cell& cell :
+         {Cell{32, 8, 1, 10, kCanonical},    // 21.9, 25.7
+          Cell{32, 8, 16, 10, kTables},      // 35.8, 30.5, 69.7
+          Cell{32, 32, 1, 10, kCanonical},   // 23.7, 26.0
+          Cell{32, 32, 1, 100, kCanonical},  // 29.3, 35.5
+          Cell{32, 32, 4, 10, kTables},      // 33.5, 28.3, 70.7
+          Cell{32, 32, 16, 10, kTables},     // 70.5, 39.5, 79.0
+          Cell{32, 32, 32, 10, kTables},     // 117, 51.5, 93.7
+          Cell{32, 128, 1, 10, kTables},     // 36.2, 30.7
+          Cell{32, 128, 16, 10, kTables},    // 209, 72.2, 116
+          Cell{64, 8, 1, 10, kCanonical},    // 22.4, 26.4
+          Cell{64, 32, 8, 10, kTables},      // 52.0, 39.4, 71.8
+          Cell{64, 32, 32, 10, kTables},     // 132, 69.8, 108
+          Cell{64, 128, 8, 10, kTables},     // 133, 70.6, 106
+          Cell{64, 128, 63, 10, kShared}}) { // 2414, not forced, 183
+        struct {
+            int parts, d;
+            idx_t numLists, vectors;
+            int nprobe;
+            idx_t numQueries;
+        } shape{cell.parts, 128, 1024, 1 << 20, cell.nprobe, cell.numQueries};
+        IvfKnnProblem p = problemOf(shape);
+        p.k = cell.k;
+        // Of the longest lists, as chance had them.
+        p.mostVectors = cell.nprobe == 8 ? 8846
+                : cell.nprobe == 32      ? 34970
+                                         : 137845;
         const IvfKnnPlan plan = planIvfKnn(p, size_t(448) << 20);
         ASSERT_TRUE(plan.direct) << plan.toString();
-        EXPECT_FALSE(plan.direct->shared) << plan.toString();
-        EXPECT_EQ(plan.direct->byTables, queries == 16) << plan.toString();
+        EXPECT_EQ(plan.direct->shared, cell.way == kShared)
+                << cell.parts << " parts: " << plan.toString();
+        EXPECT_EQ(
+                plan.direct->byTables && !plan.direct->shared,
+                cell.way == kTables)
+                << cell.parts << " parts: " << plan.toString();
     }
 }
 

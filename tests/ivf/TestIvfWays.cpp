@@ -205,12 +205,13 @@ TEST(IvfWays, FewQueriesShareListsWhereThatTookLess) {
           Cell{0, 256, 8, 16, 10, false},
           Cell{32, 1024, 32, 16, 10, false},
           Cell{32, 1024, 32, 32, 10, false},
-          Cell{32, 1024, 32, 63, 10, true},
+          Cell{32, 1024, 32, 63, 10, false},
           Cell{32, 4096, 32, 16, 10, false},
           Cell{32, 4096, 128, 16, 10, false},
           Cell{64, 1024, 32, 8, 10, false},
           Cell{64, 1024, 32, 16, 10, false},
-          Cell{64, 1024, 128, 16, 10, true},
+          Cell{64, 1024, 128, 16, 10, false},
+          Cell{64, 1024, 128, 63, 10, true},
           Cell{64, 4096, 32, 16, 10, false}}) {
         IvfKnnProblem p = someProblem();
         p.lists.numLists = cell.numLists;
