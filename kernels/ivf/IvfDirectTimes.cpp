@@ -97,17 +97,17 @@ constexpr double kFloorCodeTime = 0.25e-12;
 // component, and a look-up beside that. By tables (IvfHeldTables.cuh,
 // IvfBookTables.cuh): to begin; a pair, and an entry of it; a table, for a
 // component. All where every multiprocessor has a block.
-constexpr double kBookTime = 0.6e-12;
+constexpr double kBookTime = 0.55e-12;
 constexpr double kBookLookUpTime = 0.44e-12;
-constexpr double kBookTablesTime = 4.2e-6;
-constexpr double kBookPairTime = 5.8e-12;
-constexpr double kBookEntryTime = 0.37e-12;
+constexpr double kBookTablesTime = 4.3e-6;
+constexpr double kBookPairTime = 3.8e-12;
+constexpr double kBookEntryTime = 0.36e-12;
 constexpr double kBookTableTime = 45e-12;
 // The finish of these estimates, for so many candidates more: codes of 8 bits,
 // and product codes.
 constexpr int kFloorsAtATime = 64;
 constexpr double kCodeFloorsFinishTime = 8e-6;
-constexpr double kBookTablesFinishTime = 8.5e-6;
+constexpr double kBookTablesFinishTime = 9e-6;
 
 /// Seconds for a component that a direct search reads. Of codes that do not
 /// come through shared memory: fitted to six times of eight bits (H200), within

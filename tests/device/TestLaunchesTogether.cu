@@ -146,24 +146,6 @@ TEST_F(LaunchesTogetherTest, ManyUnderWay) {
     }
 }
 
-TEST_F(LaunchesTogetherTest, MoreStreamsThanGraphs) {
-    std::vector<std::unique_ptr<TestStream>> streams;
-    bool asGraph = true;
-    for (uint32_t i = 0; i < 40; ++i) {
-        streams.push_back(std::make_unique<TestStream>());
-        const Rows rows(5, i);
-        const auto expected =
-                enqueue(rows, i, false, *streams.back(), &asGraph);
-        BITS_CUDA_CHECK(cudaStreamSynchronize(*streams.back()));
-        EXPECT_EQ(rows.rows[3]->download(), expected) << i;
-    }
-    EXPECT_FALSE(asGraph); // the last of 40
-    const Rows rows(5, 1);
-    const auto expected = enqueue(rows, 3, false, nullptr);
-    BITS_CUDA_CHECK(cudaStreamSynchronize(nullptr));
-    EXPECT_EQ(rows.rows[3]->download(), expected);
-}
-
 /// More shared memory than a kernel has without asking: first, later, and less
 /// of it again.
 TEST_F(LaunchesTogetherTest, SmallSharedMemoryBeyondTheFirstLimit) {
@@ -190,6 +172,24 @@ TEST_F(LaunchesTogetherTest, SmallSharedMemoryBeyondTheFirstLimit) {
     std::vector<uint32_t> expected(6);
     stepOf(rows.values, 11, 2, expected);
     EXPECT_EQ(rows.rows[1]->download(), expected);
+}
+
+TEST_F(LaunchesTogetherTest, MoreStreamsThanGraphs) {
+    std::vector<std::unique_ptr<TestStream>> streams;
+    bool asGraph = true;
+    for (uint32_t i = 0; i < 40; ++i) {
+        streams.push_back(std::make_unique<TestStream>());
+        const Rows rows(5, i);
+        const auto expected =
+                enqueue(rows, i, false, *streams.back(), &asGraph);
+        BITS_CUDA_CHECK(cudaStreamSynchronize(*streams.back()));
+        EXPECT_EQ(rows.rows[3]->download(), expected) << i;
+    }
+    EXPECT_FALSE(asGraph); // the last of 40
+    const Rows rows(5, 1);
+    const auto expected = enqueue(rows, 3, false, nullptr);
+    BITS_CUDA_CHECK(cudaStreamSynchronize(nullptr));
+    EXPECT_EQ(rows.rows[3]->download(), expected);
 }
 
 /// They are part of the graph that the caller captures.
