@@ -23,7 +23,7 @@ int PagedCall::add_(const char* name, Array array) {
         array.onHost = place.onHost;
         array.pageable = place.pageable;
     }
-    arrays_.reserve(Page::kMaxArrays); // taken at once, of most calls
+    arrays_.reserve(Page::kMaxArrays); // one allocation a call
     arrays_.push_back(array);
     return int(arrays_.size()) - 1;
 }

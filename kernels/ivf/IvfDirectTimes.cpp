@@ -85,10 +85,11 @@ constexpr double kTableFinishTime = 36e-9;
 constexpr double kTableScoreTime = 2e-12;
 constexpr int kH100Multiprocessors = 132;
 
-// Of queries by themselves, fitted to 1 to 63 of them, 8 to 128 of 1,024 and
+// Of queries by themselves, fitted to 1 to 64 of them, 8 to 128 of 1,024 and
 // 4,096 lists of 2^20 x 128, k = 10 and 100 (H200,
-// docs/design/ivf_few_queries.md). Float32 vectors, bytes a second; codes of 8
-// bits by estimates in float32 (IvfCodeFloors.cuh), to begin, and a component.
+// docs/design/ivf_few_queries_alone.md). Float32 vectors, bytes a second; codes
+// of 8 bits by estimates in float32 (IvfCodeFloors.cuh), to begin, and a
+// component.
 constexpr double kAloneSpeed = 3.2e12;
 constexpr idx_t kMostAloneFloats = 63; // queries
 constexpr double kCodeFloorsTime = 3.6e-6;
