@@ -8,7 +8,6 @@
 #include <gtest/gtest.h>
 
 #include "kernels/knn/FlatKnnPlan.h"
-#include "kernels/knn/all_pairs/SplitPairs.h"
 
 namespace faiss_bits::test {
 namespace {
@@ -236,98 +235,6 @@ TEST(FlatKnnPlan, ImagesHelpFromSomeDimensionsOn) {
     }
     EXPECT_FALSE(helps(17, 3));
     EXPECT_TRUE(helps(17, 4));
-}
-
-/// Many queries of few vectors, in few dimensions or with a large k.
-TEST(FlatKnnPlan, FewVectorsMakeAMatrix) {
-    const auto isMatrix = [](idx_t n,
-                             idx_t q,
-                             int d,
-                             int k,
-                             Metric metric = Metric::L2) {
-        return planOfFastDouble(n, q, d, k, metric).allPairs.has_value();
-    };
-    EXPECT_TRUE(isMatrix(256, 262144, 128, 64));
-    EXPECT_FALSE(isMatrix(256, 262144, 128, 32)); // all at once
-    EXPECT_TRUE(isMatrix(256, 20000, 128, 32));
-    EXPECT_TRUE(isMatrix(2047, 8191, 9, 2014));
-    EXPECT_TRUE(isMatrix(2102, 2580, 65, 430));
-    EXPECT_TRUE(isMatrix(4096, 100, 128, 10));
-    EXPECT_TRUE(isMatrix(192, 262144, 128, 1));
-    EXPECT_TRUE(isMatrix(256, 262144, 768, 1));
-    EXPECT_FALSE(isMatrix(193, 262144, 128, 1)); // the nearest one
-    EXPECT_FALSE(isMatrix(2048, 262144, 16, 1));
-    // Few pairs of them, and more of cosines, whose image costs time.
-    EXPECT_TRUE(isMatrix(2047, 512, 116, 1));
-    EXPECT_TRUE(isMatrix(4096, 17, 1024, 1));
-    EXPECT_TRUE(isMatrix(16384, 64, 64, 1));
-    EXPECT_TRUE(isMatrix(4096, 500, 128, 1));
-    EXPECT_FALSE(isMatrix(4096, 1000, 128, 1));
-    EXPECT_FALSE(isMatrix(16384, 512, 128, 1));
-    EXPECT_FALSE(isMatrix(16385, 64, 64, 1));
-    EXPECT_TRUE(isMatrix(2047, 512, 116, 1, Metric::Cosine));
-    EXPECT_TRUE(isMatrix(4096, 17, 1024, 1, Metric::Cosine));
-    EXPECT_TRUE(isMatrix(4096, 1000, 128, 1, Metric::Cosine));
-    EXPECT_FALSE(isMatrix(4096, 2000, 128, 1, Metric::Cosine));
-    EXPECT_TRUE(isMatrix(512, 10000, 16, 10));
-    EXPECT_FALSE(isMatrix(2048, 10000, 16, 10)); // strips
-    EXPECT_FALSE(isMatrix(16384, 10000, 16, 10));
-    EXPECT_FALSE(isMatrix(16384, 262144, 128, 32));
-    EXPECT_FALSE(isMatrix(4096, 10000, 768, 10));
-    EXPECT_FALSE(isMatrix(1 << 20, 10000, 2, 10));
-}
-
-/// Few queries: of cosines, of a large k, and of long vectors.
-TEST(FlatKnnPlan, FewQueriesMakeAMatrix) {
-    const auto isMatrix = [](idx_t n, idx_t q, int d, int k, Metric metric) {
-        return planOfFastDouble(n, q, d, k, metric).allPairs.has_value();
-    };
-    for (idx_t q : {8, 16, 17, 64}) {
-        EXPECT_TRUE(isMatrix(131072, q, 128, 10, Metric::Cosine)) << q;
-        EXPECT_FALSE(isMatrix(131072, q, 128, 10, Metric::L2)) << q;
-    }
-    EXPECT_FALSE(isMatrix(131072, 4, 128, 10, Metric::Cosine));
-    EXPECT_FALSE(isMatrix(131072, 65, 128, 10, Metric::Cosine));
-    EXPECT_TRUE(isMatrix(1 << 20, 64, 128, 10, Metric::Cosine));
-    EXPECT_FALSE(isMatrix((1 << 20) + 1, 64, 128, 10, Metric::Cosine));
-    EXPECT_TRUE(isMatrix(1 << 19, 64, 16, 10, Metric::Cosine));
-    EXPECT_FALSE(isMatrix((1 << 19) + 1, 64, 16, 10, Metric::Cosine));
-    for (idx_t q : {1, 16, 64}) {
-        EXPECT_TRUE(isMatrix(65536, q, 11, 2048, Metric::InnerProduct)) << q;
-        EXPECT_FALSE(isMatrix(65537, q, 11, 2048, Metric::InnerProduct)) << q;
-        EXPECT_TRUE(isMatrix(16000, q, 11, 500, Metric::L2)) << q;
-    }
-    EXPECT_FALSE(isMatrix(16001, 16, 11, 500, Metric::L2));
-    EXPECT_TRUE(isMatrix(8192, 16, 384, 60, Metric::L2));
-    EXPECT_FALSE(isMatrix(8192, 4, 384, 60, Metric::L2));
-    EXPECT_FALSE(isMatrix(8192, 16, 255, 1, Metric::L2));
-}
-
-/// Tiles of pairs are shared by so many blocks that these fill the device, and
-/// have some steps each.
-TEST(FlatKnnPlan, PartsOfPairs) {
-    DeviceTraits device;
-    device.multiprocessors = 132;
-    const auto parts = [&](idx_t rows, idx_t n, int d) {
-        return pairParts(rows, n, d, device);
-    };
-    EXPECT_EQ(parts(17, 4096, 1024), 2);
-    EXPECT_EQ(parts(64, 33 * 64, 249), 4);
-    EXPECT_EQ(parts(64, 33 * 64, 121), 4);
-    EXPECT_EQ(parts(64, 33 * 64, 120), 2);
-    EXPECT_EQ(parts(64, 33 * 64, 56), 1);
-    EXPECT_EQ(parts(64, 16 * 64, 249), 8);
-    EXPECT_EQ(parts(64, 16 * 64, 248), 4);
-    EXPECT_EQ(parts(64, 16 * 64 + 1, 2048), 4);
-    EXPECT_EQ(parts(64, 33 * 64 + 1, 2048), 2);
-    EXPECT_EQ(parts(64, 132 * 64, 2048), 2);
-    EXPECT_EQ(parts(64, 132 * 64 + 1, 2048), 1);
-    EXPECT_EQ(parts(65, 66 * 64 + 1, 2048), 1);
-    EXPECT_EQ(parts(17, 1, 2048), 8);
-    EXPECT_EQ(parts(64, 264 * 64, 2048), 1);
-    EXPECT_EQ(parts(64, 264 * 64 + 1, 2048), 0);
-    device.computeCapability = 89;
-    EXPECT_EQ(parts(17, 4096, 1024), 0);
 }
 
 /// Distances to a sample are of differences where those of the scan are.
