@@ -1,9 +1,11 @@
-"""FAISS's own Python tests of GPU indexes, with our classes in place of its own.
+"""FAISS's own Python tests of GPU indexes, with our classes in place of its own,
+or with its own on the drop-in library.
 
 Nothing of FAISS's is copied: its files are loaded from its source tree, and what
 they know as `faiss` is FAISS's module with the names in OURS bound to ours.
 
 FAISS_BITS_TEST_FAISS_SOURCE  that tree, of the FAISS in use (CMakeLists.txt)
+FAISS_BITS_TEST_WITH_DROPIN   not empty: the drop-in, and FAISS's classes
 """
 
 import ast
@@ -15,17 +17,21 @@ import sys
 import types
 from unittest import mock
 
-import faiss
-import pytest
+WITH_DROPIN = bool(os.environ.get("FAISS_BITS_TEST_WITH_DROPIN"))
+if WITH_DROPIN:
+    import faiss_bits.dropin  # before FAISS
 
-import faiss_bits
+import faiss  # noqa: E402
+import pytest  # noqa: E402
+
+import faiss_bits  # noqa: E402
 
 sys.dont_write_bytecode = True  # in a source tree that is not ours
 
 #: FAISS's name, and of what of ours it becomes the name. Functions for several
 #: GPUs stay FAISS's: its tests change their results by GpuParameterSpace, which
 #: knows no index of ours on several GPUs; tests/many has those.
-OURS = {
+CLASSES = {
     "GpuIndexFlat": "GpuIndexBitsFlat",
     "GpuIndexFlatIP": "GpuIndexBitsFlatIP",
     "GpuIndexFlatL2": "GpuIndexBitsFlatL2",
@@ -33,8 +39,9 @@ OURS = {
     "GpuIndexIVFPQ": "GpuIndexBitsIVFPQ",
     "GpuIndexIVFScalarQuantizer": "GpuIndexBitsIVFScalarQuantizer",
     "index_cpu_to_gpu": "index_cpu_to_gpu",
-    "get_num_gpus": "get_num_gpus",  # FAISS's aborts where there is no driver
 }
+# FAISS's aborts where there is no driver.
+OURS = {"get_num_gpus": "get_num_gpus", **({} if WITH_DROPIN else CLASSES)}
 
 #: Files of faiss/gpu/test, and their tests that are none of our classes, or ask
 #: for what these have otherwise: a class, or one test of it.

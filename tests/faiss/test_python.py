@@ -1,4 +1,5 @@
-"""FAISS's own Python tests of GPU indexes with our classes (faiss_files.py)."""
+"""FAISS's own Python tests of GPU indexes with our classes or with the drop-in
+(faiss_files.py)."""
 
 import faiss_files
 import pytest

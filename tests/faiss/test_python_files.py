@@ -1,6 +1,10 @@
 """How FAISS's Python tests are found, loaded and run with our classes
 (faiss_files.py): what needs no GPU."""
 
+import os
+import pathlib
+import subprocess
+import sys
 import unittest
 
 import faiss
@@ -56,6 +60,30 @@ def test_every_file_loads_with_our_classes():
         assert module.faiss.IndexIVFFlat is faiss.IndexIVFFlat
     # FAISS's module is as it was.
     assert faiss.GpuIndexIVFFlat.__name__ == "GpuIndexIVFFlat"
+
+
+def test_with_the_drop_in_they_have_theirs():
+    program = (
+        "import faiss_files, faiss_bits.dropin\n"
+        "module = faiss_files.load(faiss_files.folder() / 'test_gpu_index.py')\n"
+        "print(module.faiss.GpuIndexIVFFlat.__name__, faiss_bits.dropin.status())\n"
+    )
+    environment = {
+        **os.environ,
+        "PYTHONPATH": os.pathsep.join(filter(None, sys.path)),
+        "FAISS_BITS_TEST_WITH_DROPIN": "1",
+    }
+    environment.pop("FAISS_BITS_DROPIN", None)
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        cwd=pathlib.Path(__file__).parent,
+        env=environment,
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("GpuIndexIVFFlat ")
+    assert "scans of inverted lists and k-selection are replaced" in done.stdout
 
 
 def test_a_test_of_theirs_runs():
