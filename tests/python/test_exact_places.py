@@ -116,7 +116,7 @@ def sift():
 @functools.lru_cache(maxsize=1)
 def fashion_mnist():
     data = datasets.fashion_mnist()
-    return data.test[::1000], data.train  # 10 of 10,000
+    return data.test[::500], data.train  # 20 of 10,000
 
 
 @pytest.mark.parametrize("name", ["l2", "ip", "cosine", "l1", "linf"])
