@@ -155,10 +155,25 @@ fill_scripts() {
     cp "$BITS_ROOT"/tests/dropin/*.py "$stage/tests/dropin"
     cp "$BITS_ROOT"/faiss_bits/python/{__init__,dropin}.py \
         "$stage/faiss_bits/python"
+    fill_faiss_tests
     cp "$BITS_ROOT/tests/sanitize.sh" "$stage/tests"
     cp -r "$BITS_ROOT/contrib" "$stage"
     cp "$BITS_ROOT/README.md" "$BITS_ROOT/tools/run_gpu.sh" \
         "$BITS_ROOT"/tools/lib/gpu_{benchs,tests}.sh "$stage"
+}
+
+# FAISS's own tests in Python, where the build knows FAISS's source.
+fill_faiss_tests() {
+    local source target=$stage/tests/faiss_source
+    source=$(sed -n 's/^FAISS_BITS_FAISS_TEST_SOURCE:PATH=//p' \
+        "$build/CMakeCache.txt" 2>/dev/null) || true
+    if [[ ! -d $source/faiss/gpu/test ]]; then
+        return
+    fi
+    mkdir -p "$target"/{faiss/gpu/test,tests} "$stage/tests/faiss_python"
+    cp "$source"/faiss/gpu/test/*.py "$target/faiss/gpu/test"
+    cp "$source/tests/common_faiss_tests.py" "$target/tests"
+    cp "$BITS_ROOT"/tests/faiss/*.py "$stage/tests/faiss_python"
 }
 
 # The packages faiss and faiss_bits, of this build or for another Python.

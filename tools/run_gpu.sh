@@ -210,6 +210,14 @@ not_run() {
     add_row "$1" "NOT RUN: no Python $(cat "$here/python_version")" 0
 }
 
+# run_faiss_python <name> [<variable>=<value>]: FAISS's own tests.
+run_faiss_python() {
+    record "$1" env OPENBLAS_NUM_THREADS=1 \
+        FAISS_BITS_TEST_FAISS_SOURCE="$here/tests/faiss_source" "${@:2}" \
+        "$python" -m pytest "$here/tests/faiss_python/test_python.py" -q -rs \
+        -p no:cacheprovider --junitxml="$out/$1.xml"
+}
+
 run_python() {
     if ! find_python; then
         not_run python
@@ -217,6 +225,10 @@ run_python() {
     fi
     record python "$python" -m pytest "$here/tests/python" -q -rs \
         -p no:cacheprovider --junitxml="$out/python.xml"
+    if [[ -d $here/tests/faiss_source ]]; then
+        run_faiss_python faiss_python
+        run_faiss_python faiss_python_dropin FAISS_BITS_TEST_WITH_DROPIN=1
+    fi
     if [[ -n ${FAISS_BITS_TEST_WHEEL:-} ]]; then
         record dropin_wheel env \
             FAISS_BITS_TEST_DROPIN="$here/lib/libfaiss_bits_dropin.so" \

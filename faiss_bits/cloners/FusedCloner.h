@@ -1,12 +1,6 @@
 #pragma once
 
-#include <memory>
-
 #include <faiss/clone_index.h>
-
-namespace faiss {
-struct IndexRefine;
-}
 
 namespace faiss_bits {
 
@@ -21,12 +15,6 @@ namespace faiss_bits {
 struct FusedCloner : faiss::Cloner {
     /// A copy of one index; FAISS calls it for its parts too.
     faiss::Index* clone_Index(const faiss::Index* index) override;
-
-   private:
-    /// `clone` is empty, of the same class.
-    faiss::Index* cloneRefine(
-            const faiss::IndexRefine& index,
-            std::unique_ptr<faiss::IndexRefine> clone);
 };
 
 /// A copy of an index that searches with our indexes wherever FAISS's were in

@@ -8,8 +8,10 @@
 #include <faiss/IndexPreTransform.h>
 #include <faiss/IndexScalarQuantizer.h>
 #include <faiss/MetaIndexes.h>
+#include <faiss/clone_index.h>
 #include <faiss/impl/FaissAssert.h>
 
+#include "faiss_bits/cloners/ClonedRefine.h"
 #include "faiss_bits/common/FaissCompat.h"
 #include "faiss_bits/common/GpuStaging.h"
 #include "faiss_bits/flat/GpuIndexBitsFlat.h"
@@ -154,6 +156,14 @@ faiss::Index* BitsToGpuCloner::clone_Index(const faiss::Index* index) {
                         productConfigOf(*this, device, product->pq)),
                 *product,
                 *this);
+    }
+    // What refines reads single vectors, which no index on a GPU hands out.
+    auto* refine = faiss_bits::detail::cloneRefine(
+            index,
+            [this](const faiss::Index* base) { return clone_Index(base); },
+            faiss::clone_index);
+    if (refine) {
+        return refine;
     }
     // What holds other indexes comes back here with each of them.
     FAISS_THROW_IF_NOT_FMT(

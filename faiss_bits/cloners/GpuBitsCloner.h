@@ -15,6 +15,9 @@ namespace faiss_bits::gpu {
 /// GpuIndexBitsIVFScalarQuantizer or GpuIndexBitsIVFPQ; the codes of the last
 /// may also be of those that FAISS has with interleavedLayout alone (fewer than
 /// 8 bits from FAISS 1.15 on, since index_gpu_to_cpu fails on those of 1.7.3).
+/// An IndexRefine or IndexRefineFlat stays one: its base index is copied as
+/// above, the vectors that it refines with stay on the CPU, where it reads them
+/// one by one. (FAISS 1.7.3 cannot copy it back by index_gpu_to_cpu.)
 /// Other metrics and other index types go to FAISS's cloner.
 struct BitsToGpuCloner : faiss::gpu::ToGpuCloner {
     using faiss::gpu::ToGpuCloner::ToGpuCloner;

@@ -289,15 +289,6 @@ def test_fashion_mnist_as_faiss(metric, name):
     assert agreement.same_or_tied == 1.0 and agreement.same > 0.99
 
 
-@pytest.mark.long_cpu
-@pytest.mark.parametrize("metric, name", [(faiss.METRIC_L2, "l2"), (0, "ip")])
-def test_fashion_mnist_as_float64(metric, name):
-    data = load(datasets.fashion_mnist)
-    queries = data.test[:20]
-    D, I = index_of(data.train, metric).search(queries, 10)
-    oracle.check_knn(queries, data.train, 10, D, I, name == "ip")
-
-
 def test_search_mode():
     rng = np.random.default_rng(5)
     xb = (1000 + rng.random((3000, 24))).astype("f4")

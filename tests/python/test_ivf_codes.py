@@ -75,6 +75,38 @@ def test_search(res, data, kind):
     expect_decoded(index, xq, index.search(xq, K, params=params), 7)
 
 
+@pytest.mark.parametrize("kind", [*TYPES, "PQ"])
+@pytest.mark.parametrize("q", [1, Q])
+def test_filters(res, data, kind, q):
+    """What a search of everything finds, and no more than is selected."""
+    xb, xq = data
+    index = make(res, xb, kind)
+    index.nprobe = 7
+    D_all, I_all = index.search(xq[:q], N)
+    few = np.arange(0, N, 17)
+    batch = faiss.IDSelectorBatch(few)
+    for sel, chosen in [
+        (batch, few),
+        (faiss.IDSelectorArray(few), few),
+        (faiss.IDSelectorNot(batch), np.setdiff1d(np.arange(N), few)),
+        (faiss.IDSelectorRange(100, 2000), np.arange(100, 2000)),
+        (faiss_bits.DeviceSelector(batch, N), few),
+        (faiss.IDSelectorRange(N, N + 1), np.array([], "int64")),
+    ]:
+        params = faiss.SearchParametersIVF()
+        params.nprobe = 7
+        params.sel = sel
+        distances, labels = index.search(xq[:q], K, params=params)
+        for row in range(q):
+            inside = np.isin(I_all[row], chosen)
+            count = min(K, int(inside.sum()))
+            np.testing.assert_array_equal(labels[row, :count], I_all[row][inside][:K])
+            np.testing.assert_array_equal(
+                distances[row, :count], D_all[row][inside][:K]
+            )
+            assert (labels[row, count:] == -1).all()
+
+
 def test_are_faiss_own(res, data):
     assert isinstance(make(res, data[0], "PQ"), faiss.GpuIndexIVFPQ)
     scalar = make(res, data[0], "QT_8bit")

@@ -71,6 +71,13 @@ def folder(tmp_path):
     (packages / "faiss" / "__init__.py").write_text("")
     (packages / "faiss_bits").mkdir()
     (packages / "faiss_bits" / "__init__.py").write_text("")
+    source = root / "faiss source"
+    for name in ("faiss/gpu/test/test_gpu.py", "tests/common_faiss_tests.py"):
+        (source / name).parent.mkdir(parents=True)
+        (source / name).write_text("")
+    (build / "CMakeCache.txt").write_text(
+        f"FAISS_BITS_FAISS_TEST_SOURCE:PATH={source}\n"
+    )
     (build / "env.sh").write_text(
         f"BITS_GPU=ON\nBITS_PYTHON='{sys.executable}'\n"
         f"export PYTHONPATH='{packages}'\n"
@@ -102,8 +109,23 @@ def test_packs(folder, absolute):
         "benchs/bin/libbench_keys.so", "benchs/check.py",
         "tests/python/conftest.py", "python/faiss/__init__.py",
         "python/faiss_bits/__init__.py", "lib/libfaiss_bits.so",
-        "lib/libfaiss.so",
+        "lib/libfaiss.so", "tests/faiss_python/test_python.py",
+        "tests/faiss_source/faiss/gpu/test/test_gpu.py",
+        "tests/faiss_source/tests/common_faiss_tests.py",
     } <= packed
+
+
+@pytest.mark.parametrize("cache", [None, "", "FAISS_BITS_FAISS_TEST_SOURCE:PATH=\n"])
+def test_without_the_source_of_faiss(folder, cache):
+    file = folder / "builds" / "gpu build" / "CMakeCache.txt"
+    file.unlink()
+    if cache is not None:
+        file.write_text(cache)
+    result = pack(folder, "--build", "builds/gpu build", "--out", "o.tar.xz")
+    assert result.returncode == 0, result.stdout + result.stderr
+    packed = names(folder / "o.tar.xz")
+    assert "tests/python/conftest.py" in packed
+    assert not any(name.startswith("tests/faiss_") for name in packed)
 
 
 def test_build_beside_the_caller(folder):
