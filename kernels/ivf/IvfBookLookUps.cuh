@@ -1,5 +1,6 @@
-/// What scans of product codes in rows do with the table of a list
-/// (IvfBookTables.cuh, IvfHeldTables.cuh): look-ups, and the bound.
+/// What scans of product codes in rows with tables of lists
+/// (IvfBookTables.cuh, IvfHeldTables.cuh) share: where a block's columns are,
+/// what is in a table, and the bound.
 #pragma once
 
 #include "kernels/ivf/IvfBookScan.cuh"
@@ -16,8 +17,6 @@ struct IvfBookLookUps {
     static constexpr int kThreads = kIvfBookThreads;
     static constexpr int kWarps = kThreads / kWarpSize;
     static constexpr int kRows = kIvfCodebookRows;
-    static constexpr int kOfRead = 16;   // codes
-    using Codes = uint32_t[kOfRead / 4]; // of a vector, as words
 
     /// Of a warp: 32 columns of a probe.
     struct Place {
@@ -119,92 +118,6 @@ struct IvfBookLookUps {
             at = last;
         }
     }
-
-    /// This lane's codes of a place.
-    __device__ __forceinline__ const uint8_t* codesOf(
-            const Place& place) const {
-        const uint32_t vector = vectorOf(place.at, place.probe);
-        return static_cast<const uint8_t*>(lists.vectors[place.probe]) +
-                int64_t(min(vector, lists.lengths[place.probe] - 1)) *
-                params.search.lists.decoding.numParts;
-    }
-
-    /// Whether all codes of a list's vectors are read as words.
-    __device__ __forceinline__ bool areTogether(uint32_t probe) const {
-        return params.search.lists.decoding.numParts % kOfRead == 0 &&
-                reinterpret_cast<uintptr_t>(lists.vectors[probe]) % kOfRead ==
-                0;
-    }
-
-    /// The first codes of a place, if there is one.
-    __device__ __forceinline__ void ask(const Place& place, Codes& next) const {
-        if (place.at < end) {
-            loadCodes(
-                    codesOf(place),
-                    params.search.lists.decoding.numParts,
-                    areTogether(place.probe),
-                    next);
-        }
-    }
-
-    /// Codes in registers, the next ones of which are on their way, and what
-    /// they look up.
-    struct HeldCodes {
-        const IvfBookLookUps& lookUps;
-        const float* table; // [parts, kRows]
-        Codes next;
-
-        __device__ __forceinline__ HeldCodes(
-                const IvfBookLookUps& ofLists,
-                const float* ofTable,
-                const Place& first)
-                : lookUps(ofLists), table(ofTable) {
-            lookUps.ask(first, next);
-        }
-
-        /// Of this lane's vector of a place. after: the warp's next place.
-        __device__ __forceinline__ float sumOf(
-                const Place& now,
-                const Place& after) {
-            const int parts = lookUps.numParts();
-            float sums[4] = {};
-            for (int part = 0; part < parts; part += kOfRead) {
-                Codes words;
-                take(now, part, after, words);
-                add(words, table + part * kRows, parts - part, sums);
-            }
-            return (sums[0] + sums[1]) + (sums[2] + sums[3]);
-        }
-
-        /// All codes of a place.
-        __device__ __forceinline__ void skip(const Place& after) {
-            lookUps.ask(after, next);
-        }
-
-       private:
-        /// The codes of this lane's vector of a place, from a part on; of fewer
-        /// parts more, which mean nothing.
-        __device__ __forceinline__ void take(
-                const Place& now,
-                int part,
-                const Place& after,
-                Codes& words) {
-#pragma unroll
-            for (int w = 0; w < kOfRead / 4; ++w) {
-                words[w] = next[w];
-            }
-            const int left = lookUps.numParts() - part - kOfRead;
-            if (left > 0) {
-                loadCodes(
-                        lookUps.codesOf(now) + part + kOfRead,
-                        left,
-                        lookUps.areTogether(now.probe),
-                        next);
-            } else {
-                lookUps.ask(after, next);
-            }
-        }
-    };
 
     /// A component of the centroid of a probe.
     __device__ __forceinline__ float centerOf(uint32_t probe, int c) const {
@@ -331,13 +244,12 @@ struct IvfBookLookUps {
         }
     }
 
-    /// 32 columns, a lane each; goes to the next ones. OfPlace: HeldCodes, or
-    /// as these.
-    template <class OfPlace>
+    /// 32 columns, a lane each; goes to the next ones. Codes: IvfBookCodes.
+    template <class Codes>
     __device__ __forceinline__ void runGroup(
             Place& place,
             float base,
-            OfPlace& codes) const {
+            Codes& codes) const {
         const Place now = place;
         advance(place);
         const uint32_t group = now.at - lists.first[now.probe];
@@ -345,7 +257,7 @@ struct IvfBookLookUps {
         const uint32_t selected = IvfGroupWords::ofWarp(
                 params.search.lists, lists.numbers[now.probe], group, length);
         if (selected == 0) {
-            codes.skip(place);
+            codes.ask(place);
             keepIvfEstimate<kMetric>(params, row, now.at, 0, false);
             return;
         }
@@ -357,51 +269,6 @@ struct IvfBookLookUps {
                 now.at,
                 ivf_code::keyOf<kMetric>(sum, base),
                 group * kListGroup + lane < length && (selected >> lane & 1));
-    }
-
-    /// Sixteen codes, `left` of which are there.
-    __device__ __forceinline__ static void loadCodes(
-            const uint8_t* from,
-            int left,
-            bool together,
-            Codes& words) {
-        if (together) {
-            loadCodeWords<kOfRead>(from, words);
-            return;
-        }
-#pragma unroll
-        for (int w = 0; w < kOfRead / 4; ++w) {
-            words[w] = 0;
-#pragma unroll
-            for (int b = 0; b < 4; ++b) {
-                if (4 * w + b < left) {
-                    words[w] |= uint32_t(from[4 * w + b]) << 8 * b;
-                }
-            }
-        }
-    }
-
-   private:
-    /// Entries of some codes, `left` of which are there, to four sums.
-    __device__ __forceinline__ static void add(
-            const Codes& words,
-            const float* from,
-            int left,
-            float (&sums)[4]) {
-        const auto addAll = [&](auto isThere) {
-#pragma unroll
-            for (int i = 0; i < kOfRead; ++i) {
-                if (isThere(i)) {
-                    const uint32_t code = words[i / 4] >> i % 4 * 8 & 0xff;
-                    sums[i % 4] += from[i * kRows + code];
-                }
-            }
-        };
-        if (left >= kOfRead) {
-            addAll([](int) { return true; });
-        } else {
-            addAll([&](int i) { return i < left; });
-        }
     }
 };
 

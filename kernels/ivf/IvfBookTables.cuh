@@ -13,7 +13,7 @@
 /// table, some 2,000 cycles of 128 dimensions, as long as 580 or 290 vectors.
 #pragma once
 
-#include "kernels/ivf/IvfBookLookUps.cuh"
+#include "kernels/ivf/IvfBookCodes.cuh"
 
 namespace faiss_bits {
 
@@ -59,7 +59,7 @@ struct IvfBookTables {
         float center = lookUps.centerOf(probe, c);
         lookUps.prefetch(probe);
         auto place = lookUps.firstOf(probe);
-        typename LookUps::HeldCodes codes(lookUps, table, place);
+        IvfBookCodes<kMetric> codes(lookUps, table, place);
         float longest = 0; // norm of a list's numbers, in the last warp
         for (uint32_t at = lookUps.begin; at < end;) {
             const uint32_t last = min(end, lists.first[probe + 1]);

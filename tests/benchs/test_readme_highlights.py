@@ -60,7 +60,7 @@ def test_nearest_of_few_vectors():
                 listed(f"{times['faiss_flat', n] / times[OURS, n]:.0f}" for n in ns))
 
     ours, ratios = times_and_ratios(1)
-    expect(f"{ours} ms since, {ratios} times as fast as by FAISS", "README.md")
+    expect(f"{ours} ms, {ratios} times as fast as FAISS", "README.md")
     ours, ratios = times_and_ratios(32)
     expect(f"{ours} ms, {ratios} times as fast", "README.md")
 

@@ -68,14 +68,29 @@ inline bool isSmallTest() {
 }
 
 /// Fixture of every test that needs a device: skips, by name, where there is
-/// none, and fails a test that leaves a CUDA error behind.
+/// none or it lacks what the tests need, and fails a test that leaves a CUDA
+/// error behind.
 class GpuTest : public ::testing::Test {
    protected:
-    void SetUp() override {
+    /// Why the device is not one for these tests; empty: it is. Asked only
+    /// where there is one.
+    virtual std::string lack() const {
+        return "";
+    }
+
+    /// Before a test that is not skipped.
+    virtual void prepare() {}
+
+    /// Final, so that no fixture asks a device that is not there.
+    void SetUp() final {
         if (!hasCudaDevice()) {
             GTEST_SKIP() << "no CUDA device";
         }
         (void)cudaGetLastError();
+        if (const std::string reason = lack(); !reason.empty()) {
+            GTEST_SKIP() << reason;
+        }
+        prepare();
     }
 
     void TearDown() override {

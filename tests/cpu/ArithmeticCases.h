@@ -1,5 +1,7 @@
 #pragma once
 
+#include <algorithm>
+#include <limits>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -96,6 +98,54 @@ void checkBlocks(Metric metric, int d, int64_t k, const ChoicesOf& choicesOf) {
                 choice.depthBlock = block;
                 SCOPED_TRACE(describe(choice, 3));
                 ASSERT_TRUE(data.checkCanonical(data.run(choice, 3), expected));
+            }
+        }
+    }
+}
+
+/// One vector, and one query, that integers cannot stand for, or that are far
+/// longer or shorter than all others, among many that are as usual.
+template <class ChoicesOf>
+void checkOneUnlikeTheOthers(Metric metric, const ChoicesOf& choicesOf) {
+    constexpr float infinity = std::numeric_limits<float>::infinity();
+    for (const float value :
+         {infinity,
+          -infinity,
+          std::numeric_limits<float>::quiet_NaN(),
+          3e38f,
+          1e20f,
+          0x1p60f,
+          0x1p59f,
+          1e9f,
+          -1e5f,
+          1e-17f,
+          0x1p-60f,
+          0x1p-61f,
+          1e-30f,
+          1e-44f,
+          0.0f}) {
+        for (const bool whole : {false, true}) {
+            CpuCase c = certifiedCase(metric);
+            c.contents = Contents::Uniform;
+            c.q = 30;
+            c.n = 300;
+            c.d = 20;
+            const CpuData<float> data(c);
+            auto problem = data.problem({}, 2);
+            std::vector<float> vectors = data.vectors().values;
+            std::vector<float> queries = data.queries().values;
+            for (float* row : {&vectors[7 * c.d], &queries[9 * c.d]}) {
+                std::fill(row, row + (whole ? c.d : 1), value);
+            }
+            problem.vectors = vectors.data();
+            problem.queries = queries.data();
+            problem.choice.arithmetic = cpu::Arithmetic::Components;
+            const auto expected = CpuData<float>::run(problem);
+            for (const cpu::Choice& choice : choicesOf(cpu::Variant::Auto)) {
+                problem.choice = choice;
+                ASSERT_TRUE(CpuData<float>::run(problem) == expected)
+                        << value << (whole ? " whole " : " one ")
+                        << choice.target;
             }
         }
     }

@@ -2,9 +2,6 @@
 /// bit, whatever the data and the blocks are. Skipped where the processor has
 /// no such instructions.
 
-#include <algorithm>
-#include <cmath>
-#include <limits>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -104,50 +101,8 @@ TEST_P(CpuBytes, LargestComponentsInAllDimensions) {
     }
 }
 
-/// One vector that integers cannot stand for, or that is far longer than all
-/// others, among many that are as usual.
 TEST_P(CpuBytes, OneVectorUnlikeTheOthers) {
-    const float infinity = std::numeric_limits<float>::infinity();
-    for (const float value :
-         {infinity,
-          -infinity,
-          std::numeric_limits<float>::quiet_NaN(),
-          3e38f,
-          1e20f,
-          0x1p60f,
-          0x1p59f,
-          -1e5f,
-          1e-17f,
-          0x1p-60f,
-          0x1p-61f,
-          1e-30f,
-          1e-44f,
-          0.0f}) {
-        for (const bool whole : {false, true}) {
-            CpuCase c = newCase();
-            c.contents = Contents::Uniform;
-            c.q = 30;
-            c.n = 300;
-            c.d = 20;
-            CpuData<float> data(c);
-            auto problem = data.problem({}, 2);
-            std::vector<float> vectors = data.vectors().values;
-            std::vector<float> queries = data.queries().values;
-            for (float* row : {&vectors[7 * c.d], &queries[9 * c.d]}) {
-                std::fill(row, row + (whole ? c.d : 1), value);
-            }
-            problem.vectors = vectors.data();
-            problem.queries = queries.data();
-            problem.choice.arithmetic = cpu::Arithmetic::Components;
-            const auto expected = CpuData<float>::run(problem);
-            for (const cpu::Choice& choice :
-                 byteChoicesOf(cpu::Variant::Auto)) {
-                problem.choice = choice;
-                ASSERT_TRUE(CpuData<float>::run(problem) == expected)
-                        << value << (whole ? " whole" : " one");
-            }
-        }
-    }
+    checkOneUnlikeTheOthers(GetParam(), byteChoicesOf);
 }
 
 /// Chosen by shape, and not for data that bytes leave in doubt.

@@ -1,9 +1,6 @@
 /// Certified searches by float64 products of all pairs are the oracle's in
 /// every bit, on every target, whatever the data and the blocks are.
 
-#include <algorithm>
-#include <cmath>
-#include <limits>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -101,45 +98,8 @@ TEST_P(CpuDoubles, NearTheMiddleOfTwoNumbers) {
     }
 }
 
-/// One row that is unlike the others is the definition's as well.
 TEST_P(CpuDoubles, OneVectorUnlikeTheOthers) {
-    const float infinity = std::numeric_limits<float>::infinity();
-    for (const float value :
-         {infinity,
-          -infinity,
-          std::numeric_limits<float>::quiet_NaN(),
-          3e38f,
-          1e20f,
-          -1e5f,
-          1e-17f,
-          1e-30f,
-          1e-44f,
-          0.0f}) {
-        for (const bool whole : {false, true}) {
-            CpuCase c = newCase();
-            c.contents = Contents::Uniform;
-            c.q = 30;
-            c.n = 300;
-            c.d = 20;
-            const CpuData<float> data(c);
-            auto problem = data.problem({}, 2);
-            std::vector<float> vectors = data.vectors().values;
-            std::vector<float> queries = data.queries().values;
-            for (float* row : {&vectors[7 * c.d], &queries[9 * c.d]}) {
-                std::fill(row, row + (whole ? c.d : 1), value);
-            }
-            problem.vectors = vectors.data();
-            problem.queries = queries.data();
-            problem.choice.arithmetic = cpu::Arithmetic::Components;
-            const auto expected = CpuData<float>::run(problem);
-            for (const cpu::Choice& choice :
-                 doubleChoicesOf(cpu::Variant::Auto)) {
-                problem.choice = choice;
-                ASSERT_TRUE(CpuData<float>::run(problem) == expected)
-                        << value << (whole ? " whole" : " one");
-            }
-        }
-    }
+    checkOneUnlikeTheOthers(GetParam(), doubleChoicesOf);
 }
 
 /// Chosen by shape, where the processor is one that it pays on; the bits are

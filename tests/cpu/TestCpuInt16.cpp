@@ -1,8 +1,7 @@
 /// Certified searches with candidates by 16-bit integers are the oracle's in
 /// every bit, whatever the data and the blocks are.
 
-#include <algorithm>
-#include <limits>
+#include <string>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -111,49 +110,8 @@ TEST_P(CpuInt16, NotChosenWherePackingTakesMore) {
     }
 }
 
-/// One vector that integers cannot stand for, or that is far longer than all
-/// others, among many that are as usual.
 TEST_P(CpuInt16, OneVectorUnlikeTheOthers) {
-    const float infinity = std::numeric_limits<float>::infinity();
-    for (const float value :
-         {infinity,
-          -infinity,
-          std::numeric_limits<float>::quiet_NaN(),
-          3e38f,
-          1e20f,
-          1e9f,
-          -1e5f,
-          1e-17f,
-          1e-30f,
-          1e-44f,
-          0.0f}) {
-        for (const bool whole : {false, true}) {
-            CpuCase c = newCase();
-            c.contents = Contents::Uniform;
-            c.q = 30;
-            c.n = 300;
-            c.d = 20;
-            CpuData<float> data(c);
-            auto problem = data.problem({}, 2);
-            std::vector<float> vectors = data.vectors().values;
-            std::vector<float> queries = data.queries().values;
-            for (float* row : {&vectors[7 * c.d], &queries[9 * c.d]}) {
-                std::fill(row, row + (whole ? c.d : 1), value);
-            }
-            problem.vectors = vectors.data();
-            problem.queries = queries.data();
-            problem.choice.arithmetic = cpu::Arithmetic::Components;
-            const auto expected = CpuData<float>::run(problem);
-            for (const cpu::Choice& choice :
-                 int16ChoicesOf(cpu::Variant::Auto)) {
-                problem.choice = choice;
-                const auto result = CpuData<float>::run(problem);
-                ASSERT_TRUE(result == expected)
-                        << value << (whole ? " whole " : " one ")
-                        << choice.target;
-            }
-        }
-    }
+    checkOneUnlikeTheOthers(GetParam(), int16ChoicesOf);
 }
 
 INSTANTIATE_TEST_SUITE_P(

@@ -9,6 +9,7 @@
 
 #include "kernels/common/Error.h"
 #include "kernels/common/LaunchesTogether.h"
+#include "tests/common/CapturedGraph.h"
 #include "tests/common/DeviceBuffer.h"
 #include "tests/common/GpuTest.h"
 
@@ -196,22 +197,15 @@ TEST_F(LaunchesTogetherTest, MoreStreamsThanGraphs) {
 TEST_F(LaunchesTogetherTest, CapturedByTheCaller) {
     const TestStream stream;
     const Rows rows(12, 3);
-    cudaGraph_t graph = nullptr;
-    BITS_CUDA_CHECK(
-            cudaStreamBeginCapture(stream, cudaStreamCaptureModeGlobal));
     bool asGraph = true;
-    const auto expected = enqueue(rows, 4, false, stream, &asGraph);
+    std::vector<uint32_t> expected;
+    CapturedGraph graph(
+            stream,
+            [&] { expected = enqueue(rows, 4, false, stream, &asGraph); },
+            cudaStreamCaptureModeGlobal);
     EXPECT_FALSE(asGraph);
-    BITS_CUDA_CHECK(cudaStreamEndCapture(stream, &graph));
-    cudaGraphExec_t made = nullptr;
-    BITS_CUDA_CHECK(cudaGraphInstantiateWithFlags(&made, graph, 0));
-    for (int i = 0; i < 3; ++i) {
-        BITS_CUDA_CHECK(cudaGraphLaunch(made, stream));
-    }
-    BITS_CUDA_CHECK(cudaStreamSynchronize(stream));
+    graph.launch(3);
     EXPECT_EQ(rows.rows[3]->download(), expected);
-    BITS_CUDA_CHECK(cudaGraphExecDestroy(made));
-    BITS_CUDA_CHECK(cudaGraphDestroy(graph));
 }
 
 TEST_F(LaunchesTogetherTest, ThreadsOfOneStream) {

@@ -1,5 +1,6 @@
 #include <thread>
 
+#include "tests/common/CapturedGraph.h"
 #include "tests/dropin/DropinListsHarness.h"
 
 namespace faiss::gpu {
@@ -233,15 +234,10 @@ TEST_F(DropinLists, UnderCaptureItIsLeftToFaiss) {
         for (const ListCase& c : kindsOf(base)) {
             const TestStream stream;
             const auto data = dataOf<int>(c);
-            cudaGraph_t graph = nullptr;
-            BITS_CUDA_CHECK(cudaStreamBeginCapture(
-                    stream, cudaStreamCaptureModeThreadLocal));
-            EXPECT_THROW(data->call(stream), std::runtime_error);
-            BITS_CUDA_CHECK(cudaStreamEndCapture(stream, &graph));
-            size_t nodes = 1;
-            BITS_CUDA_CHECK(cudaGraphGetNodes(graph, nullptr, &nodes));
-            EXPECT_EQ(nodes, 0u);
-            BITS_CUDA_CHECK(cudaGraphDestroy(graph));
+            const CapturedGraph graph(stream, [&] {
+                EXPECT_THROW(data->call(stream), std::runtime_error);
+            });
+            EXPECT_EQ(graph.numNodes(), 0u);
             data->call(stream);
             BITS_CUDA_CHECK(cudaStreamSynchronize(stream));
             ASSERT_TRUE(data->check(4));

@@ -1,5 +1,6 @@
 #include <thread>
 
+#include "tests/common/CapturedGraph.h"
 #include "tests/dropin/DropinSearchHarness.h"
 
 /// FAISS's whole searches on our kernels, with both kinds of ids.
@@ -256,21 +257,12 @@ TEST_F(DropinSearch, CanBeCapturedInAGraph) {
             c.isL2 = isL2;
             c.q = q;
             auto data = dataOf<int64_t>(c);
-            cudaGraph_t graph = nullptr;
-            cudaGraphExec_t instance = nullptr;
-            BITS_CUDA_CHECK(cudaStreamBeginCapture(
-                    stream, cudaStreamCaptureModeThreadLocal));
-            data.call(stream);
-            BITS_CUDA_CHECK(cudaStreamEndCapture(stream, &graph));
-            BITS_CUDA_CHECK(cudaGraphInstantiate(&instance, graph, 0));
+            CapturedGraph graph(stream, [&] { data.call(stream); });
             for (int i = 0; i < 3; ++i) {
                 data.clearOutputs();
-                BITS_CUDA_CHECK(cudaGraphLaunch(instance, stream));
-                BITS_CUDA_CHECK(cudaStreamSynchronize(stream));
+                graph.launch();
                 ASSERT_TRUE(data.check());
             }
-            BITS_CUDA_CHECK(cudaGraphExecDestroy(instance));
-            BITS_CUDA_CHECK(cudaGraphDestroy(graph));
         }
     }
 }

@@ -1,5 +1,6 @@
 #include <thread>
 
+#include "tests/common/CapturedGraph.h"
 #include "tests/dropin/DropinHarness.h"
 
 /// FAISS's functions on our kernels. Where nothing else is said, each test runs
@@ -267,21 +268,12 @@ TEST_F(Dropin, CanBeCapturedInAGraph) {
         DropinCase c = longRow();
         c.which = which;
         DropinData<int64_t> data(c);
-        cudaGraph_t graph = nullptr;
-        cudaGraphExec_t instance = nullptr;
-        BITS_CUDA_CHECK(cudaStreamBeginCapture(
-                stream, cudaStreamCaptureModeThreadLocal));
-        data.call(stream);
-        BITS_CUDA_CHECK(cudaStreamEndCapture(stream, &graph));
-        BITS_CUDA_CHECK(cudaGraphInstantiate(&instance, graph, 0));
+        CapturedGraph graph(stream, [&] { data.call(stream); });
         for (int i = 0; i < 3; ++i) {
             data.clearOutputs();
-            BITS_CUDA_CHECK(cudaGraphLaunch(instance, stream));
-            BITS_CUDA_CHECK(cudaStreamSynchronize(stream));
+            graph.launch();
             ASSERT_TRUE(data.check());
         }
-        BITS_CUDA_CHECK(cudaGraphExecDestroy(instance));
-        BITS_CUDA_CHECK(cudaGraphDestroy(graph));
     }
 }
 

@@ -183,23 +183,4 @@ class FusedData {
     mutable std::vector<std::vector<Accepted<float>>> keys_; ///< [q, n]
 };
 
-inline SearchOutput searchWith(
-        const faiss::Index& index,
-        const std::vector<float>& queries,
-        int64_t k,
-        const faiss::SearchParameters* params) {
-    const int64_t q = int64_t(queries.size()) / index.d;
-    SearchOutput out;
-    out.distances.assign(q * k, -123.f);
-    out.labels.assign(q * k, -123);
-    index.search(
-            q,
-            queries.data(),
-            k,
-            out.distances.data(),
-            out.labels.data(),
-            params);
-    return out;
-}
-
 } // namespace faiss_bits::test

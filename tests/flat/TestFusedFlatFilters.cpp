@@ -50,7 +50,7 @@ class FusedFlatFilters : public ::testing::Test {
                 params.sel = &selector;
                 for (int64_t k : {1, 10, int(kN) + 3}) {
                     data.expectNearest(
-                            searchWith(*index, data.queries, k, &params),
+                            searchOnHost(*index, data.queries, k, &params),
                             k,
                             &ids);
                 }
@@ -138,7 +138,7 @@ TEST_F(FusedFlatFilters, WithoutASelector) {
     const auto index = data.makeIndex();
     faiss::SearchParameters plain;
     EXPECT_TRUE(sameOutput(
-            searchWith(*index, data.queries, 5, &plain),
+            searchOnHost(*index, data.queries, 5, &plain),
             searchOnHost(*index, data.queries, 5)));
 }
 
@@ -148,7 +148,7 @@ TEST_F(FusedFlatFilters, ParametersOfOtherIndexesAreRefused) {
     const auto index = data.makeIndex();
     faiss::IVFSearchParameters other;
     EXPECT_TRUE(faissThrowsNaming(
-            [&] { searchWith(*index, data.queries, 5, &other); }, "params"));
+            [&] { searchOnHost(*index, data.queries, 5, &other); }, "params"));
     faiss::RangeSearchResult found(c.q);
     EXPECT_TRUE(faissThrowsNaming(
             [&] {
@@ -166,12 +166,12 @@ TEST_F(FusedFlatFilters, SelectorsThatThrowLeaveTheIndexAsItWas) {
     faiss::SearchParameters params;
     params.sel = &failing;
     EXPECT_TRUE(faissThrowsNaming(
-            [&] { searchWith(*index, data.queries, 5, &params); }, "test"));
+            [&] { searchOnHost(*index, data.queries, 5, &params); }, "test"));
     EXPECT_TRUE(faissThrowsNaming([&] { index->remove_ids(failing); }, "test"));
     faiss::IDSelectorNot null(nullptr);
     params.sel = &null;
     EXPECT_TRUE(faissThrowsNaming(
-            [&] { searchWith(*index, data.queries, 5, &params); }, "sel"));
+            [&] { searchOnHost(*index, data.queries, 5, &params); }, "sel"));
     EXPECT_EQ(index->ntotal, c.n);
     data.expectNearest(searchOnHost(*index, data.queries, 5), 5);
 }

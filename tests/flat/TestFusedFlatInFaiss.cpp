@@ -68,7 +68,7 @@ TEST(FusedFlatInFaiss, FiltersThroughAnIdMap) {
     faiss::IDSelectorRange range(1100, 1200);
     faiss::SearchParameters params;
     params.sel = &range;
-    auto shifted = searchWith(index, data.queries, 7, &params);
+    auto shifted = searchOnHost(index, data.queries, 7, &params);
     for (idx_t& label : shifted.labels) {
         label -= 1000;
     }

@@ -7,6 +7,7 @@
 #include <faiss/IndexIVFPQ.h>
 #include <faiss/IndexScalarQuantizer.h>
 
+#include "tests/common/CapturedGraph.h"
 #include "tests/common/HalfBits.h"
 #include "tests/flat/IndexHarness.h"
 #include "tests/ivf/IvfHarness.h"
@@ -285,21 +286,13 @@ void expectCaptured(const Data& data) {
     const DeviceBuffer<float> x(data.oracle.queries);
     const DeviceBuffer<float> distances(c.q * k);
     const DeviceBuffer<int64_t> labels(c.q * k);
-    cudaStream_t stream =
-            sharedResources()->getResources()->getDefaultStream(0);
-    cudaGraph_t graph = nullptr;
-    cudaGraphExec_t executable = nullptr;
-    ASSERT_EQ(
-            cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal),
-            cudaSuccess);
-    index->search(c.q, x.data(), k, distances.data(), labels.data());
-    ASSERT_EQ(cudaStreamEndCapture(stream, &graph), cudaSuccess);
-    ASSERT_EQ(cudaGraphInstantiate(&executable, graph, 0), cudaSuccess);
-    ASSERT_EQ(cudaGraphLaunch(executable, stream), cudaSuccess);
-    ASSERT_EQ(cudaStreamSynchronize(stream), cudaSuccess);
+    CapturedGraph graph(
+            sharedResources()->getResources()->getDefaultStream(0), [&] {
+                index->search(
+                        c.q, x.data(), k, distances.data(), labels.data());
+            });
+    graph.launch();
     data.oracle.expectExact({distances.download(), labels.download()}, 6, k);
-    EXPECT_EQ(cudaGraphExecDestroy(executable), cudaSuccess);
-    EXPECT_EQ(cudaGraphDestroy(graph), cudaSuccess);
 }
 
 } // namespace faiss_bits::test

@@ -7,6 +7,7 @@
 #include <faiss/impl/IDSelector.h>
 
 #include "faiss_bits/flat/DeviceSelector.h"
+#include "tests/common/CapturedGraph.h"
 #include "tests/ivf/IvfHarness.h"
 
 namespace faiss_bits::test {
@@ -121,49 +122,26 @@ TEST_F(IvfFilterCalls, SmallCaptured) {
         const DeviceBuffer<float> distances(c.q * k);
         const DeviceBuffer<int64_t> labels(c.q * k);
         cudaStream_t stream = resources->getResources()->getDefaultStream(0);
-        const auto capture = [&](faiss::IDSelector* selector) {
-            cudaGraph_t graph = nullptr;
-            EXPECT_EQ(
-                    cudaStreamBeginCapture(
-                            stream, cudaStreamCaptureModeThreadLocal),
-                    cudaSuccess);
+        const auto search = [&](faiss::IDSelector* selector) {
             faiss::SearchParameters params;
             params.sel = selector;
-            bool isRefused = false;
-            try {
-                index->search(
-                        c.q,
-                        x.data(),
-                        k,
-                        distances.data(),
-                        labels.data(),
-                        &params);
-            } catch (const faiss::FaissException& error) {
-                isRefused = std::string(error.what()).find("captured") !=
-                        std::string::npos;
-            }
-            EXPECT_EQ(cudaStreamEndCapture(stream, &graph), cudaSuccess);
-            return std::pair(graph, isRefused);
+            index->search(
+                    c.q, x.data(), k, distances.data(), labels.data(), &params);
         };
         for (faiss::IDSelector* selector :
              {(faiss::IDSelector*)&range, (faiss::IDSelector*)&no}) {
             data.selects = [&](int64_t id) { return selector->is_member(id); };
-            const auto [graph, isRefused] = capture(selector);
-            EXPECT_FALSE(isRefused);
-            cudaGraphExec_t executable = nullptr;
-            ASSERT_EQ(cudaGraphInstantiate(&executable, graph, 0), cudaSuccess);
-            ASSERT_EQ(cudaGraphLaunch(executable, stream), cudaSuccess);
-            ASSERT_EQ(cudaStreamSynchronize(stream), cudaSuccess);
+            CapturedGraph graph(stream, [&] { search(selector); });
+            graph.launch();
             data.expectExact({distances.download(), labels.download()}, 6, k);
-            EXPECT_EQ(cudaGraphExecDestroy(executable), cudaSuccess);
-            EXPECT_EQ(cudaGraphDestroy(graph), cudaSuccess);
         }
         Throwing own;
         for (faiss::IDSelector* selector :
              {(faiss::IDSelector*)&array, (faiss::IDSelector*)&own}) {
-            const auto [graph, isRefused] = capture(selector);
-            EXPECT_TRUE(isRefused);
-            EXPECT_EQ(cudaGraphDestroy(graph), cudaSuccess);
+            const CapturedGraph graph(stream, [&] {
+                EXPECT_TRUE(faissThrowsNaming(
+                        [&] { search(selector); }, "captured"));
+            });
         }
     }
 }

@@ -5,6 +5,7 @@
 #include <cuda_runtime_api.h>
 #include <faiss/IndexIVFPQ.h>
 
+#include "tests/common/CapturedGraph.h"
 #include "tests/ivf/IvfHarness.h"
 
 namespace faiss_bits::test {
@@ -201,22 +202,14 @@ TEST_F(IvfFlatCalls, SmallCaptured) {
         const DeviceBuffer<float> x(data.queries);
         const DeviceBuffer<float> distances(c.q * k);
         const DeviceBuffer<int64_t> labels(c.q * k);
-        cudaStream_t stream = resources->getResources()->getDefaultStream(0);
-        cudaGraph_t graph = nullptr;
-        cudaGraphExec_t executable = nullptr;
-        ASSERT_EQ(
-                cudaStreamBeginCapture(
-                        stream, cudaStreamCaptureModeThreadLocal),
-                cudaSuccess);
-        index->search(c.q, x.data(), k, distances.data(), labels.data());
-        ASSERT_EQ(cudaStreamEndCapture(stream, &graph), cudaSuccess);
-        ASSERT_EQ(cudaGraphInstantiate(&executable, graph, 0), cudaSuccess);
-        ASSERT_EQ(cudaGraphLaunch(executable, stream), cudaSuccess);
-        ASSERT_EQ(cudaStreamSynchronize(stream), cudaSuccess);
+        CapturedGraph graph(
+                resources->getResources()->getDefaultStream(0), [&] {
+                    index->search(
+                            c.q, x.data(), k, distances.data(), labels.data());
+                });
+        graph.launch();
         EXPECT_TRUE(
                 sameOutput({distances.download(), labels.download()}, want));
-        EXPECT_EQ(cudaGraphExecDestroy(executable), cudaSuccess);
-        EXPECT_EQ(cudaGraphDestroy(graph), cudaSuccess);
     }
 }
 

@@ -3,6 +3,7 @@
 
 #include <cuda_runtime.h>
 
+#include "tests/common/CapturedGraph.h"
 #include "tests/ivf/DirectHarness.h"
 
 namespace faiss_bits::test {
@@ -25,28 +26,21 @@ class IvfGraph : public GpuTest {
         p.outDistances = distances.data();
         p.outIds = ids.data();
         const TestStream stream;
-        cudaGraph_t graph = nullptr;
-        cudaGraphExec_t executable = nullptr;
-        BITS_CUDA_CHECK(cudaStreamBeginCapture(
-                stream, cudaStreamCaptureModeThreadLocal));
-        runIvfKnn(plan, p, {scratch.data(), scratch.size()}, stream);
-        BITS_CUDA_CHECK(cudaStreamEndCapture(stream, &graph));
-        BITS_CUDA_CHECK(cudaGraphInstantiate(&executable, graph, 0));
+        CapturedGraph graph(stream, [&] {
+            runIvfKnn(plan, p, {scratch.data(), scratch.size()}, stream);
+        });
         for (int i = 0; i < kLaunches; ++i) {
             BITS_CUDA_CHECK(cudaMemsetAsync(
                     distances.data(), i, c.q * c.k * sizeof(float), stream));
             BITS_CUDA_CHECK(cudaMemsetAsync(
                     ids.data(), i, c.q * c.k * sizeof(int64_t), stream));
-            BITS_CUDA_CHECK(cudaGraphLaunch(executable, stream));
-            BITS_CUDA_CHECK(cudaStreamSynchronize(stream));
+            graph.launch();
             KernelResult found;
             found.distances = distances.download();
             found.ids = ids.download();
             SCOPED_TRACE(i);
             lists.expectExact(found);
         }
-        BITS_CUDA_CHECK(cudaGraphExecDestroy(executable));
-        BITS_CUDA_CHECK(cudaGraphDestroy(graph));
     }
 
     /// By a direct way.

@@ -6,6 +6,7 @@
 
 #include <cuda_runtime_api.h>
 
+#include "tests/common/CapturedGraph.h"
 #include "tests/ivf/ListModel.h"
 
 namespace faiss_bits::test {
@@ -331,15 +332,11 @@ TEST_F(IvfRangeCalls, SmallCapturesAreRefused) {
     const IvfData data(someCase());
     const auto index = data.makeIndex();
     const DeviceBuffer<float> x(data.queries);
-    cudaStream_t stream =
-            sharedResources()->getResources()->getDefaultStream(0);
-    ASSERT_EQ(
-            cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal),
-            cudaSuccess);
-    expectRefused(*index, data.c.q, x.data(), 1, nullptr, "capture");
-    cudaGraph_t graph = nullptr;
-    ASSERT_EQ(cudaStreamEndCapture(stream, &graph), cudaSuccess);
-    EXPECT_EQ(cudaGraphDestroy(graph), cudaSuccess);
+    const CapturedGraph graph(
+            sharedResources()->getResources()->getDefaultStream(0), [&] {
+                expectRefused(
+                        *index, data.c.q, x.data(), 1, nullptr, "capture");
+            });
     expectRange(data, *index, 1, 3);
 }
 

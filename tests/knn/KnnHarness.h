@@ -262,14 +262,11 @@ class KnnData {
     DeviceBuffer<float> deviceNorms_;
 };
 
-/// Fixture with a cuBLAS handle; made only where there is a device.
+/// Fixture with a cuBLAS handle.
 class FlatKnnTest : public GpuTest {
    protected:
-    void SetUp() override {
-        GpuTest::SetUp();
-        if (!IsSkipped()) {
-            handle_ = std::make_unique<CublasHandle>();
-        }
+    void prepare() override {
+        handle_ = std::make_unique<CublasHandle>();
     }
 
     void TearDown() override {

@@ -53,16 +53,11 @@ class TensorKernelTest
     }
 
    protected:
-    void SetUp() override {
-        GpuTest::SetUp();
-        if (IsSkipped()) {
-            return;
-        }
-        const std::string lack =
-                lackFor(GetParam(), deviceTraits().computeCapability);
-        if (!lack.empty()) {
-            GTEST_SKIP() << lack;
-        }
+    std::string lack() const override {
+        return lackFor(GetParam(), deviceTraits().computeCapability);
+    }
+
+    void prepare() override {
         ASSERT_TRUE(hasTensorScan(GetParam(), deviceTraits()))
                 << "the kernel is missing";
     }

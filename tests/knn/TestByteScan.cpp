@@ -27,12 +27,10 @@ struct ByteCase {
 
 class ByteScan : public GpuTest {
    protected:
-    void SetUp() override {
-        GpuTest::SetUp();
-        if (!HasFatalFailure() && !IsSkipped() &&
-            !hasTensorScan(TensorScanKernel::Wgmma, deviceTraits())) {
-            GTEST_SKIP() << "no such scan";
-        }
+    std::string lack() const override {
+        return hasTensorScan(TensorScanKernel::Wgmma, deviceTraits())
+                ? ""
+                : "no such scan";
     }
 
     static std::vector<float> makeRows(int64_t n, int d, bool hard, int seed) {

@@ -16,11 +16,10 @@ const std::vector<Metric> kMetrics = {
 
 class DigitPairsKnn : public FlatKnnCertified {
    protected:
-    void SetUp() override {
-        FlatKnnCertified::SetUp();
-        if (!IsSkipped() && !hasDigitPairs(deviceTraits())) {
-            GTEST_SKIP() << "products of digits need compute capability 9.0";
-        }
+    std::string lack() const override {
+        return hasDigitPairs(deviceTraits())
+                ? ""
+                : "products of digits need compute capability 9.0";
     }
 
     static CertifiedCase of(

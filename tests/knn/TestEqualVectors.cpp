@@ -71,6 +71,7 @@ class EqualVectors : public FlatKnnCertified {
         if (!IsSkipped()) {
             EXPECT_GT(repeated_, 0u);
         }
+        FlatKnnCertified::TearDown();
     }
 };
 

@@ -10,37 +10,6 @@ namespace {
 
 class FusedProducts : public FlatKnnCertified {
    protected:
-    static void SetUpTestSuite() {
-        FlatKnnProblem p;
-        p.numVectors = 530001;
-        p.numQueries = 20;
-        p.d = 257;
-        p.k = 10;
-        p.device = deviceTraits();
-        p.searchImage = &p; // never read
-        const FlatKnnPlan plan = planFlatKnn(p, kRoomyScratch);
-        ASSERT_TRUE(plan.fused);
-        EXPECT_EQ(
-                keepsProducts(*plan.fused, p), p.device.computeCapability == 90)
-                << "nothing else is tested here";
-        p.k = 1;
-        const FlatKnnPlan few = planFlatKnn(p, kRoomyScratch);
-        ASSERT_TRUE(few.fused);
-        EXPECT_EQ(
-                keepsProducts(*few.fused, p), p.device.computeCapability == 90);
-        // Of shorter vectors those of many queries are.
-        p.d = 120;
-        const FlatKnnPlan none = planFlatKnn(p, kRoomyScratch);
-        ASSERT_TRUE(none.fused);
-        EXPECT_FALSE(keepsProducts(*none.fused, p));
-        p.numQueries = 600;
-        const FlatKnnPlan many = planFlatKnn(p, kRoomyScratch);
-        ASSERT_TRUE(many.fused);
-        EXPECT_EQ(
-                keepsProducts(*many.fused, p),
-                p.device.computeCapability == 90);
-    }
-
     static CertifiedCase of(Metric metric, int k, int d) {
         CertifiedCase c;
         c.metric = metric;
@@ -71,6 +40,33 @@ class FusedProducts : public FlatKnnCertified {
         return result;
     }
 };
+
+/// Which lists have products: the other tests are of such.
+TEST_F(FusedProducts, ByThePlan) {
+    FlatKnnProblem p;
+    p.numVectors = 530001;
+    p.numQueries = 20;
+    p.d = 257;
+    p.k = 10;
+    p.device = deviceTraits();
+    p.searchImage = &p; // never read
+    const FlatKnnPlan plan = planFlatKnn(p, kRoomyScratch);
+    ASSERT_TRUE(plan.fused);
+    EXPECT_EQ(keepsProducts(*plan.fused, p), p.device.computeCapability == 90);
+    p.k = 1;
+    const FlatKnnPlan few = planFlatKnn(p, kRoomyScratch);
+    ASSERT_TRUE(few.fused);
+    EXPECT_EQ(keepsProducts(*few.fused, p), p.device.computeCapability == 90);
+    // Of shorter vectors those of many queries are.
+    p.d = 120;
+    const FlatKnnPlan none = planFlatKnn(p, kRoomyScratch);
+    ASSERT_TRUE(none.fused);
+    EXPECT_FALSE(keepsProducts(*none.fused, p));
+    p.numQueries = 600;
+    const FlatKnnPlan many = planFlatKnn(p, kRoomyScratch);
+    ASSERT_TRUE(many.fused);
+    EXPECT_EQ(keepsProducts(*many.fused, p), p.device.computeCapability == 90);
+}
 
 TEST_F(FusedProducts, Integers) {
     for (Metric metric : {Metric::L2, Metric::InnerProduct}) {

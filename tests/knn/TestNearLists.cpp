@@ -12,16 +12,12 @@ namespace {
 
 class NearLists : public GpuTest {
    protected:
-    void SetUp() override {
-        GpuTest::SetUp();
-        if (IsSkipped()) {
-            return;
-        }
-        const std::string lack = lackFor(
+    std::string lack() const override {
+        return lackFor(
                 TensorScanKernel::Wgmma, deviceTraits().computeCapability);
-        if (!lack.empty()) {
-            GTEST_SKIP() << lack;
-        }
+    }
+
+    void prepare() override {
         ASSERT_TRUE(canKeepProducts(deviceTraits())) << "the kernel is missing";
     }
 

@@ -1,6 +1,7 @@
 /// L2 and inner products of one dimension, by sorted numbers.
 
 #include "kernels/knn/line/SortedLineKernels.h"
+#include "tests/common/CapturedGraph.h"
 #include "tests/knn/CertifiedHarness.h"
 #include "tests/knn/LineNumbers.h"
 
@@ -231,19 +232,11 @@ TEST_F(SortedLineKnn, Captured) {
         DeviceBuffer<uint8_t> scratch(plan.bytes, 0xFF);
         p.outDistances = distances.data();
         p.outIds = ids.data();
-        cudaGraph_t graph;
-        cudaGraphExec_t launched;
-        BITS_CUDA_CHECK(cudaStreamBeginCapture(
-                stream, cudaStreamCaptureModeThreadLocal));
-        runFlatKnn(plan, p, {scratch.data(), scratch.size()}, nullptr, stream);
-        BITS_CUDA_CHECK(cudaStreamEndCapture(stream, &graph));
-        BITS_CUDA_CHECK(cudaGraphInstantiate(&launched, graph, 0));
-        for (int i = 0; i < 2; ++i) {
-            BITS_CUDA_CHECK(cudaGraphLaunch(launched, stream));
-        }
-        BITS_CUDA_CHECK(cudaStreamSynchronize(stream));
-        BITS_CUDA_CHECK(cudaGraphExecDestroy(launched));
-        BITS_CUDA_CHECK(cudaGraphDestroy(graph));
+        CapturedGraph graph(stream, [&] {
+            runFlatKnn(
+                    plan, p, {scratch.data(), scratch.size()}, nullptr, stream);
+        });
+        graph.launch(2);
         EXPECT_TRUE(data.check(
                 {distances.download(), unpackIds(c.idType, ids.download())}));
     }

@@ -38,11 +38,8 @@ inline std::vector<int> severalDevices() {
 /// Tests that want two devices or more; skipped by name where there is one.
 class SeveralDevicesTest : public GpuTest {
    protected:
-    void SetUp() override {
-        GpuTest::SetUp();
-        if (!IsSkipped() && numDevices() < 2) {
-            GTEST_SKIP() << "one CUDA device";
-        }
+    std::string lack() const override {
+        return numDevices() < 2 ? "one CUDA device" : "";
     }
 };
 

@@ -6,6 +6,7 @@
 #include <faiss/impl/IDSelector.h>
 
 #include "faiss_bits/flat/DeviceSelector.h"
+#include "tests/common/CapturedGraph.h"
 #include "tests/many/ManyHarness.h"
 
 namespace faiss_bits::test {
@@ -186,21 +187,18 @@ TYPED_TEST(ManyTest, SmallCapturesAreRefused) {
     const DeviceBuffer<float> x(makeVectors(2, kD, 2));
     const DeviceBuffer<float> distances(4);
     const DeviceBuffer<idx_t> labels(4);
-    cudaGraph_t graph = nullptr;
-    BITS_CUDA_CHECK(
-            cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal));
-    EXPECT_TRUE(faissThrowsNaming(
-            [&] {
-                c.many.search(2, x.data(), 2, distances.data(), labels.data());
-            },
-            "captured"));
-    faiss::RangeSearchResult range(2);
-    EXPECT_TRUE(faissThrowsNaming(
-            [&] { c.many.range_search(2, x.data(), 1, &range); }, "captured"));
-    EXPECT_TRUE(faissThrowsNaming([&] { c.many.add(2, x.data()); }, "captured"));
-    EXPECT_TRUE(faissThrowsNaming([&] { c.many.reset(); }, "captured"));
-    BITS_CUDA_CHECK(cudaStreamEndCapture(stream, &graph));
-    BITS_CUDA_CHECK(cudaGraphDestroy(graph));
+    const auto expectRefused = [](const auto& call) {
+        EXPECT_TRUE(faissThrowsNaming(call, "captured"));
+    };
+    const CapturedGraph graph(stream, [&] {
+        expectRefused([&] {
+            c.many.search(2, x.data(), 2, distances.data(), labels.data());
+        });
+        faiss::RangeSearchResult range(2);
+        expectRefused([&] { c.many.range_search(2, x.data(), 1, &range); });
+        expectRefused([&] { c.many.add(2, x.data()); });
+        expectRefused([&] { c.many.reset(); });
+    });
     c.expectSame(makeVectors(2, kD, 3), 5); // nothing has changed
 }
 

@@ -1,5 +1,6 @@
 /// The merge of sorted lists against a sort of all of them.
 
+#include "tests/common/CapturedGraph.h"
 #include "tests/common/ExpectError.h"
 #include "tests/many/MergeHarness.h"
 
@@ -121,17 +122,12 @@ TEST_F(MergeLists, SmallCaptured) {
     problem.outDistances = outDistances.data();
     problem.outIds = outIds.data();
     const TestStream stream;
-    cudaGraph_t graph;
-    cudaGraphExec_t executable;
-    BITS_CUDA_CHECK(
-            cudaStreamBeginCapture(stream, cudaStreamCaptureModeGlobal));
-    runMergeLists(problem, stream);
-    BITS_CUDA_CHECK(cudaStreamEndCapture(stream, &graph));
-    BITS_CUDA_CHECK(cudaGraphInstantiate(&executable, graph, 0));
-    BITS_CUDA_CHECK(cudaGraphLaunch(executable, stream));
+    CapturedGraph graph(
+            stream,
+            [&] { runMergeLists(problem, stream); },
+            cudaStreamCaptureModeGlobal);
+    graph.launch();
     EXPECT_EQ(outIds.download(), (std::vector<int64_t>{0, 10}));
-    BITS_CUDA_CHECK(cudaGraphExecDestroy(executable));
-    BITS_CUDA_CHECK(cudaGraphDestroy(graph));
 }
 
 MergeProblem goodProblem() {

@@ -143,3 +143,23 @@ def index_of(xb, metric=faiss.METRIC_L2, argument=0):
     index = faiss_bits.IndexFusedFlat(xb.shape[1], metric, argument)
     index.add(xb)
     return index
+
+
+def selectors(n):
+    """{name: what makes it}, for n vectors; some ids are of none."""
+    ids = np.array([3, n - 1, 4, 3, n + 300, -1])
+    bits = np.packbits(np.arange(n) % 3 == 0, bitorder="little")
+    found = {
+        "range": lambda: faiss.IDSelectorRange(20, 90),
+        "array": lambda: faiss.IDSelectorArray(ids),
+        "batch": lambda: faiss.IDSelectorBatch(ids),
+        "bitmap": lambda: faiss.IDSelectorBitmap(bits),
+        "not": lambda: faiss.IDSelectorNot(faiss.IDSelectorBatch(ids)),
+        "all": lambda: faiss.IDSelectorAll(),
+    }
+    if hasattr(faiss, "IDSelectorAnd"):
+        pair = lambda: (faiss.IDSelectorRange(2, 90), faiss.IDSelectorBitmap(bits))
+        found["and"] = lambda: faiss.IDSelectorAnd(*pair())
+        found["or"] = lambda: faiss.IDSelectorOr(*pair())
+        found["xor"] = lambda: faiss.IDSelectorXOr(*pair())
+    return found

@@ -6,7 +6,7 @@ import faiss
 import numpy as np
 import oracle
 import pytest
-from conftest import METRICS, make
+from conftest import METRICS, make, selectors
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -31,25 +31,6 @@ def with_selector(selector):
     return params
 
 
-def selectors():
-    ids = np.array([3, 699, 4, 3, 1000, -1])
-    bits = np.packbits(np.arange(N) % 3 == 0, bitorder="little")
-    found = {
-        "range": lambda: faiss.IDSelectorRange(20, 90),
-        "array": lambda: faiss.IDSelectorArray(ids),
-        "batch": lambda: faiss.IDSelectorBatch(ids),
-        "bitmap": lambda: faiss.IDSelectorBitmap(bits),
-        "not": lambda: faiss.IDSelectorNot(faiss.IDSelectorBatch(ids)),
-        "all": lambda: faiss.IDSelectorAll(),
-    }
-    if hasattr(faiss, "IDSelectorAnd"):
-        pair = lambda: (faiss.IDSelectorRange(2, 90), faiss.IDSelectorBitmap(bits))
-        found["and"] = lambda: faiss.IDSelectorAnd(*pair())
-        found["or"] = lambda: faiss.IDSelectorOr(*pair())
-        found["xor"] = lambda: faiss.IDSelectorXOr(*pair())
-    return found
-
-
 def expect_only(ids, xq, xb, k, D, I, metric):
     """The result of an index of xb[ids] alone, with their ids."""
     inside = np.where(I < 0, -1, np.searchsorted(ids, I))
@@ -58,7 +39,7 @@ def expect_only(ids, xq, xb, k, D, I, metric):
     oracle.check_tie_order(D, I)
 
 
-@pytest.mark.parametrize("make_selector", selectors().values(), ids=selectors())
+@pytest.mark.parametrize("make_selector", selectors(N).values(), ids=selectors(N))
 @pytest.mark.parametrize("metric", METRICS)
 @pytest.mark.parametrize("q", [1, 20])
 def test_every_selector(res, make_selector, metric, q):

@@ -9,7 +9,7 @@ import faiss
 import numpy as np
 import oracle
 import pytest
-from conftest import INDEX_METRICS, KINDS, for_metric, index_of, make
+from conftest import INDEX_METRICS, KINDS, for_metric, index_of, make, selectors
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -96,26 +96,7 @@ def test_range_search(metric, argument, name):
 # ---- filters ----------------------------------------------------------------
 
 
-def selectors():
-    ids = np.array([3, 99, 4, 3, 1000])
-    bits = np.packbits(np.arange(200) % 3 == 0, bitorder="little")
-    found = {
-        "range": lambda: faiss.IDSelectorRange(20, 90),
-        "array": lambda: faiss.IDSelectorArray(ids),
-        "batch": lambda: faiss.IDSelectorBatch(ids),
-        "bitmap": lambda: faiss.IDSelectorBitmap(bits),
-        "not": lambda: faiss.IDSelectorNot(faiss.IDSelectorBatch(ids)),
-        "all": lambda: faiss.IDSelectorAll(),
-    }
-    if hasattr(faiss, "IDSelectorAnd"):
-        pair = lambda: (faiss.IDSelectorRange(2, 90), faiss.IDSelectorBitmap(bits))
-        found["and"] = lambda: faiss.IDSelectorAnd(*pair())
-        found["or"] = lambda: faiss.IDSelectorOr(*pair())
-        found["xor"] = lambda: faiss.IDSelectorXOr(*pair())
-    return found
-
-
-@pytest.mark.parametrize("make_selector", selectors().values(), ids=selectors())
+@pytest.mark.parametrize("make_selector", selectors(200).values(), ids=selectors(200))
 @pytest.mark.parametrize("metric, argument, name", INDEX_METRICS)
 def test_filters(make_selector, metric, argument, name):
     xq, xb = for_metric(name, make("normal", 15, 8, 1), make("normal", 200, 8, 2))

@@ -7,11 +7,8 @@ namespace {
 
 class ClusterRows : public GpuTest {
    protected:
-    void SetUp() override {
-        GpuTest::SetUp();
-        if (!IsSkipped() && !sharesRows()) {
-            GTEST_SKIP() << "needs clusters of blocks";
-        }
+    std::string lack() const override {
+        return sharesRows() ? "" : "needs clusters of blocks";
     }
 
     static SelectCase of(int64_t rows, int64_t cols) {

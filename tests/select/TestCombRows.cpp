@@ -32,11 +32,10 @@ class CombRows : public GpuTest {
         return thresholdPlanOf(c, k).isComb;
     }
 
-    void SetUp() override {
-        GpuTest::SetUp();
-        if (!IsSkipped() && !takes(of(5, 9011, DataType::Float32), 10)) {
-            GTEST_SKIP() << "needs the shared memory of an H100";
-        }
+    std::string lack() const override {
+        return takes(of(5, 9011, DataType::Float32), 10)
+                ? ""
+                : "needs the shared memory of an H100";
     }
 };
 

@@ -1,6 +1,7 @@
 /// Every method of the program: streams, graphs, workspace, and what is
 /// refused; a small subset of all of it for the sanitizer.
 
+#include "tests/common/CapturedGraph.h"
 #include "tests/common/ExpectError.h"
 #include "tests/select/AlgorithmHarness.h"
 
@@ -45,27 +46,23 @@ TEST_P(EverySelectAlgorithm, GraphCapture) {
         p.outIds = outIds.data();
         data.rank(k);
 
-        cudaGraph_t graph = nullptr;
-        cudaGraphExec_t executable = nullptr;
-        BITS_CUDA_CHECK(
-                cudaStreamBeginCapture(stream, cudaStreamCaptureModeGlobal));
-        GetParam().run(p, {scratch.data(), scratch.size()}, stream);
-        BITS_CUDA_CHECK(cudaStreamEndCapture(stream, &graph));
+        CapturedGraph graph(
+                stream,
+                [&] {
+                    GetParam().run(p, {scratch.data(), scratch.size()}, stream);
+                },
+                cudaStreamCaptureModeGlobal);
         for (uint8_t byte : outIds.download()) {
             ASSERT_EQ(byte, kOutputByte) << "a captured call must not run";
         }
-        BITS_CUDA_CHECK(cudaGraphInstantiate(&executable, graph, 0));
         for (int i = 0; i < 2; ++i) {
             outKeys.fillBytes(kOutputByte);
             outIds.fillBytes(kOutputByte);
             scratch.fillBytes(i ? 0x00 : 0xFF);
-            BITS_CUDA_CHECK(cudaGraphLaunch(executable, stream));
-            BITS_CUDA_CHECK(cudaStreamSynchronize(stream));
+            graph.launch();
             ASSERT_TRUE(data.check(k, {outKeys.download(), outIds.download()}))
                     << "launch " << i;
         }
-        BITS_CUDA_CHECK(cudaGraphExecDestroy(executable));
-        BITS_CUDA_CHECK(cudaGraphDestroy(graph));
     }
 }
 

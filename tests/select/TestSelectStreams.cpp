@@ -2,6 +2,7 @@
 
 #include <thread>
 
+#include "tests/common/CapturedGraph.h"
 #include "tests/select/SelectHarness.h"
 
 namespace faiss_bits::test {
@@ -133,32 +134,24 @@ TEST_F(SelectStreams, TwoThreadsAtOnce) {
 }
 
 TEST_F(SelectStreams, GraphCapture) {
-    // The strictest mode: any call that would wait, or that touches another
-    // stream, ends the capture with an error.
     for (int k : {1, 100, 2048}) {
         TestStream stream;
         Enqueued task(splitCase(4), k);
-        cudaGraph_t graph = nullptr;
-        cudaGraphExec_t executable = nullptr;
-        BITS_CUDA_CHECK(
-                cudaStreamBeginCapture(stream, cudaStreamCaptureModeGlobal));
-        task.enqueue(stream);
-        BITS_CUDA_CHECK(cudaStreamEndCapture(stream, &graph));
+        CapturedGraph graph(
+                stream,
+                [&] { task.enqueue(stream); },
+                cudaStreamCaptureModeGlobal);
         EXPECT_EQ(
                 task.outIds.download(),
                 std::vector<int64_t>(
                         task.outIds.size(), int64_t(0xA5A5A5A5A5A5A5A5)))
                 << "a captured call must not run";
-        BITS_CUDA_CHECK(cudaGraphInstantiate(&executable, graph, 0));
         for (int i = 0; i < 2; ++i) {
             task.clearOutputs();
             task.scratch.fillBytes(i ? 0x00 : 0xFF);
-            BITS_CUDA_CHECK(cudaGraphLaunch(executable, stream));
-            BITS_CUDA_CHECK(cudaStreamSynchronize(stream));
+            graph.launch();
             ASSERT_TRUE(task.data.check(k, task.result())) << "launch " << i;
         }
-        BITS_CUDA_CHECK(cudaGraphExecDestroy(executable));
-        BITS_CUDA_CHECK(cudaGraphDestroy(graph));
     }
 }
 

@@ -14,22 +14,19 @@
 #include "kernels/select/short_rows/FewOfPacksLaunch.h"
 #include "kernels/select/short_rows/GroupSort.cuh"
 #include "kernels/select/short_rows/KeyRanks.cuh"
-#include "kernels/select/short_rows/PackBits.cuh"
+#include "kernels/select/short_rows/RowPacks.cuh"
 #include "kernels/survivors/WriteResult.cuh"
 
 namespace faiss_bits {
 
-/// A row without bias. Pack p of a lane begins at place
-/// (p * kLanes + (lane ^ turn(p))) * 4 of packs of 16 bytes, in the first of
-/// which the row begins.
+/// A row without bias.
 template <int kLanes, int kPacks, int kMinima>
 class FewOfPacks {
-    static constexpr int kPack = 4;               // keys
+    using Packs = RowPacks<kLanes, kPacks>;
+    using Group = typename Packs::Group;
+    using Bits = typename Packs::Bits;
+    static constexpr int kPack = Packs::kPack;
     static constexpr int kItems = kPacks * kPack; // of a lane
-    static constexpr int kStep = kLanes * kPack;  // columns
-    static constexpr int kSure = surePacks(kLanes, kPacks);
-    using Group = LaneGroup<kLanes>;
-    using Bits = PackBits<kLanes, kPacks>;
     using Full = FewOfLanesFull<float, 4>;
 
    public:
@@ -60,7 +57,7 @@ class FewOfPacks {
 
     /// All lanes of the warp call it; `writes`: else they only go along.
     __device__ __forceinline__ void run(bool writes) {
-        load();
+        skew_ = Packs::load(params_, row_, values_);
         uint32_t most = limit<false>();
         Bits bits = within<false>(most);
         uint32_t before;
@@ -106,75 +103,6 @@ class FewOfPacks {
    private:
     __device__ __forceinline__ int inWarp() const {
         return threadIdx.x % kWarpSize / kLanes;
-    }
-
-    __device__ __forceinline__ const float* keys() const {
-        return static_cast<const float*>(params_.keys) +
-                params_.rowStride * int64_t(row_);
-    }
-
-    __device__ __forceinline__ static int placeOf(int pack) {
-        return pack * kStep + (Group::lane() ^ Bits::turn(pack)) * kPack;
-    }
-
-    /// By the row's address: by that of a pack the assembler makes one load of
-    /// the pack of these, and it may end behind the caller's memory.
-    __device__ __forceinline__ const float* keyByKey(int pack) const {
-        return keys() + (placeOf(pack) - int(skew_));
-    }
-
-    /// What the row has in its first pack and in its last one comes key by key;
-    /// NaN, which is within no limit, before and behind it.
-    __device__ __forceinline__ void load() {
-        const uintptr_t first = reinterpret_cast<uintptr_t>(keys());
-        const float4* from =
-                reinterpret_cast<const float4*>(first & ~uintptr_t(15));
-        skew_ = uint32_t(first / sizeof(float) % kPack);
-        const int left = int(skew_ + params_.cols);
-        const float nan = __uint_as_float(0x7FC00000u);
-        float4 loaded[kPacks];
-        loaded[0] = make_float4(nan, nan, nan, nan);
-        if (skew_ == 0 || Group::lane() > 0) {
-            loaded[0] = __ldg(from + placeOf(0) / kPack);
-        } else {
-            const float* key = keyByKey(0);
-            loaded[0].w = __ldg(key + 3);
-            if (skew_ <= 2) {
-                loaded[0].z = __ldg(key + 2);
-            }
-            if (skew_ == 1) {
-                loaded[0].y = __ldg(key + 1);
-            }
-        }
-#pragma unroll
-        for (int p = 1; p < kPacks; ++p) {
-            if (p < kSure) {
-                loaded[p] = __ldg(from + placeOf(p) / kPack);
-                continue;
-            }
-            loaded[p] = make_float4(nan, nan, nan, nan);
-            const int some = left - placeOf(p);
-            if (some >= kPack) {
-                loaded[p] = __ldg(from + placeOf(p) / kPack);
-            } else if (some > 0) {
-                const float* key = keyByKey(p);
-                loaded[p].x = __ldg(key);
-                if (some > 1) {
-                    loaded[p].y = __ldg(key + 1);
-                }
-                if (some > 2) {
-                    loaded[p].z = __ldg(key + 2);
-                }
-            }
-        }
-        const float sign = __uint_as_float(0x3F800000u ^ params_.signMask);
-#pragma unroll
-        for (int p = 0; p < kPacks; ++p) {
-            values_[p * kPack] = loaded[p].x * sign;
-            values_[p * kPack + 1] = loaded[p].y * sign;
-            values_[p * kPack + 2] = loaded[p].z * sign;
-            values_[p * kPack + 3] = loaded[p].w * sign;
-        }
     }
 
     /// As orderedKey, of a number or of the one NaN that fminf has.
@@ -333,26 +261,19 @@ class FewOfPacks {
         }
     }
 
-    __device__ __forceinline__ uint32_t columnOf(uint32_t kept) const {
-        const uint32_t lane = kept % kLanes;
-        const uint32_t i = kept / kLanes;
-        const uint32_t pack = i / kPack;
-        return (pack * kLanes + (lane ^ Bits::turn(pack))) * kPack + i % kPack -
-                skew_;
-    }
-
     /// Ranks of the survivors, at most kEach of a lane, and the results.
     template <int kEach>
     __device__ __forceinline__ void finish(uint32_t count, bool writes) {
         float* room = room_.keys[inWarp()];
         const uint32_t* kept = room_.columns[inWarp()];
-        const float* from = keys();
+        const float* from = Packs::keysOf(params_, row_);
         uint32_t columns[kEach];
         float mine[kEach];
 #pragma unroll
         for (int e = 0; e < kEach; ++e) {
             const uint32_t place = e * kLanes + Group::lane();
-            columns[e] = place < count ? columnOf(kept[place]) : 0;
+            columns[e] =
+                    place < count ? Packs::columnOf(kept[place], skew_) : 0;
             mine[e] = __ldg(from + columns[e]);
         }
         const float sign = __uint_as_float(0x3F800000u ^ params_.signMask);

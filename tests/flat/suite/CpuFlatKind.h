@@ -14,6 +14,16 @@
 
 namespace faiss_bits::test {
 
+/// With GpuTest's hook.
+class CpuFlatTest : public ::testing::Test {
+   protected:
+    virtual void prepare() {}
+
+    void SetUp() final {
+        prepare();
+    }
+};
+
 /// IndexFusedFlat (FlatKind.h).
 struct CpuFlatKind {
     static constexpr const char* kDimensions = "d";
@@ -26,7 +36,7 @@ struct CpuFlatKind {
     using Index = IndexFusedFlat;
     using Case = FusedCase;
     using Data = FusedData;
-    using Fixture = ::testing::Test;
+    using Fixture = CpuFlatTest;
 
     static std::vector<Case> casesOf(const Case& c) {
         return metricsOf(c);

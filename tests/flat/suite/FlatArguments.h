@@ -20,11 +20,7 @@ class FlatArguments : public Kind::Fixture {
     static_assert(FlatKind<Kind>);
 
    protected:
-    void SetUp() override {
-        Kind::Fixture::SetUp();
-        if (this->IsSkipped()) {
-            return;
-        }
+    void prepare() override {
         typename Kind::Case c;
         c.n = 100;
         c.d = 8;

@@ -20,7 +20,8 @@ namespace faiss_bits::test {
 ///
 /// A kind says:
 ///
-/// Index, Fixture   the class, and the fixture of its tests
+/// Index, Fixture   the class, and the fixture of its tests, which has
+///                  prepare() (GpuTest.h)
 /// Case             a shape: metric, n, d, q, fill, seed
 /// Data             of a Case: vectors, queries, makeIndex(), expectNearest()
 ///                  within the index's rounding, expectExact() for integers
