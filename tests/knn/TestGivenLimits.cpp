@@ -128,17 +128,7 @@ class GivenLimits : public FlatKnnCertified {
 
 TEST_F(GivenLimits, SmallHardDataOfEveryMetric) {
     for (Hard kind : kHard) {
-        for (Metric metric :
-             {Metric::L2,
-              Metric::InnerProduct,
-              Metric::L1,
-              Metric::Linf,
-              Metric::Lp,
-              Metric::Cosine,
-              Metric::Canberra,
-              Metric::BrayCurtis,
-              Metric::JensenShannon,
-              Metric::Jaccard}) {
+        for (Metric metric : kAllMetrics) {
             for (int64_t q : {9, 27}) {
                 for (int d : {3, 50}) {
                     CertifiedCase c;

@@ -7,18 +7,6 @@
 namespace faiss_bits::test {
 namespace {
 
-constexpr Metric kAllMetrics[] = {
-        Metric::L2,
-        Metric::InnerProduct,
-        Metric::L1,
-        Metric::Linf,
-        Metric::Lp,
-        Metric::Cosine,
-        Metric::Canberra,
-        Metric::BrayCurtis,
-        Metric::JensenShannon,
-        Metric::Jaccard};
-
 class WordVectors : public FlatKnnCertified {
    protected:
     /// Of 16 bits too: counts are small.
