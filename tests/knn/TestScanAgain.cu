@@ -129,6 +129,21 @@ TEST_F(ScanAgainTest, OneNearest) {
     }
 }
 
+/// Rows that may be met by bounds first, which asks for limits that others
+/// lower meanwhile, if components are apart: then they are not few.
+TEST_F(ScanAgainTest, OneNearestByColumns) {
+    ScanCase c;
+    c.k = 1;
+    c.isByColumns = true;
+    for (uint32_t q : {8u, 9u, 12u, 16u, 17u, 64u}) {
+        for (int d : {5, 20}) {
+            c.q = q;
+            c.d = d;
+            expectNearest(c);
+        }
+    }
+}
+
 /// Of two components there are 81 vectors.
 ScanCase caseOfSets(uint32_t q) {
     ScanCase c;

@@ -35,20 +35,28 @@ __device__ __forceinline__ T elementOf(const T (&values)[kCount], int i) {
 /// Whether a sample has as many equal vectors, by some of their components, as
 /// the table may hold: half and more of what so many sets of one size would
 /// show. Every block asks by itself, so that a table that would be given up
-/// costs no step of the grid.
+/// costs no step of the grid. So all must say the same, whatever the order of
+/// their threads: blocks that do not would wait for one another for ever. Where
+/// several sets want one place of the block's table, that of the first vector
+/// of the sample has it, not that of the first thread to come.
 template <Metric kMetric, class Begin>
 __device__ __forceinline__ bool ScanAgain<kMetric, Begin>::mayBeEqual() {
     constexpr uint32_t kSample = 512;
     constexpr uint32_t kPlaces = 2048;
     constexpr uint32_t kGroups = kThreads / kPairLanes;
     constexpr int kRounds = int(kSample / kGroups);
+    // An entry of the table: the number in the sample, then bits of the hash.
+    constexpr uint32_t kNone = ~0u;
+    constexpr int kHashBits = 23;
+    constexpr uint32_t kHash = (1u << kHashBits) - 1;
     static_assert(kPlaces <= kGroupSlots && kSample % kGroups == 0);
+    static_assert(kSample <= 1u << (32 - kHashBits));
     const CertifiedParams& search = params.search;
     const uint32_t sampled = uint32_t(min(int64_t(kSample), search.n));
     const double step = double(search.n) / sampled;
     __syncthreads();
     for (uint32_t i = threadIdx.x; i < kPlaces; i += kThreads) {
-        shared.ofGroups[i] = 0;
+        shared.ofGroups[i] = kNone;
     }
     if (threadIdx.x == 0) {
         shared.kept = 0;
@@ -68,24 +76,33 @@ __device__ __forceinline__ bool ScanAgain<kMetric, Begin>::mayBeEqual() {
                     bitsOfComponent(column[vector * search.vectors.rowStride]);
         }
     });
+    // visit(place, entry) of the vectors of the sample that this lane has.
+    const auto forEntries = [&](auto visit) {
+#pragma unroll
+        for (int i = 0; i < kRounds; ++i) {
+            const uint32_t s = i * kGroups + threadIdx.x / kPairLanes;
+            if (lane == 0 && s < sampled) {
+                visit(shared.ofGroups[mixBits(hashes[i]) % kPlaces],
+                      s << kHashBits | (hashes[i] & kHash));
+            }
+        }
+    };
     __syncthreads();
-    uint32_t found = 0;
 #pragma unroll
     for (int i = 0; i < kRounds; ++i) {
-        const uint32_t s = i * kGroups + threadIdx.x / kPairLanes;
-        uint32_t hash = mixBits(hashes[i] ^ lane * 0x9E3779B1u);
+        hashes[i] = mixBits(hashes[i] ^ lane * 0x9E3779B1u);
 #pragma unroll
         for (int distance = kPairLanes / 2; distance >= 1; distance /= 2) {
-            hash += __shfl_xor_sync(kFullWarp, hash, distance);
-        }
-        hash |= 1;
-        if (lane == 0 && s < sampled) {
-            found += atomicCAS(
-                             &shared.ofGroups[mixBits(hash) % kPlaces],
-                             0u,
-                             hash) == hash;
+            hashes[i] += __shfl_xor_sync(kFullWarp, hashes[i], distance);
         }
     }
+    forEntries(
+            [](uint32_t& place, uint32_t entry) { atomicMin(&place, entry); });
+    __syncthreads();
+    uint32_t found = 0; // that are equal to an earlier one
+    forEntries([&](uint32_t place, uint32_t entry) {
+        found += place != entry && ((place ^ entry) & kHash) == 0;
+    });
     if (found > 0) {
         atomicAdd(&shared.kept, found);
     }

@@ -8,11 +8,14 @@
 
 namespace faiss_bits {
 
+/// Not for slots that mayFilter() may take, though they are not few where
+/// components are apart: it asks whether there are limits, and blocks that come
+/// late would find what others have lowered, and share the step in another way.
 template <Metric kMetric, class Begin>
 __device__ __forceinline__ bool ScanAgain<kMetric, Begin>::takesOne(
         uint32_t used) const {
     return kIsOfProducts<kMetric> && params.search.k == 1 && numGroups == 0 &&
-            !areFew(used) && !areNear;
+            used > kFewSlots<kMetric> && !areNear;
 }
 
 /// The limits of a tile's slots from `slot` on, and which vectors are behind
