@@ -57,17 +57,26 @@ struct AllPairs {
         tile.begin(place);
         for (uint32_t t = blockIdx.x; t < tiles; t += gridDim.x) {
             const TilePlace after = placeOf(t + gridDim.x);
-            tile.run(
-                    place,
-                    after,
-                    [](int, int, float) { return true; },
-                    [&](int q, int v, const auto& distances, uint32_t) {
-                        keep(&shared.distances[q][v], distances);
-                    });
-            __syncthreads();
-            write(place); // kept again behind a barrier of the next tile
+            compute(tile, place, after);
             place = after;
         }
+    }
+
+    /// A tile of which the first components are on their way. What it leaves in
+    /// shared memory is free behind a barrier of the next tile.
+    __device__ __forceinline__ void compute(
+            Tile& tile,
+            const TilePlace& place,
+            const TilePlace& after) const {
+        tile.run(
+                place,
+                after,
+                [](int, int, float) { return true; },
+                [&](int q, int v, const auto& distances, uint32_t) {
+                    keep(&shared.distances[q][v], distances);
+                });
+        __syncthreads();
+        write(place);
     }
 
    private:

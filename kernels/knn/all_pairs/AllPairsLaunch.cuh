@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "kernels/common/DynamicShared.h"
-#include "kernels/knn/all_pairs/AllPairs.cuh"
+#include "kernels/knn/all_pairs/LeftPairs.cuh"
 
 namespace faiss_bits {
 
@@ -33,6 +33,24 @@ void launchAllPairsTiles(
             params);
 }
 
+/// Tiles in which products of digits left pairs in doubt.
+template <Metric kMetric>
+void launchLeftPairs(
+        const AllPairsParams& params,
+        int multiprocessors,
+        cudaStream_t stream) {
+    using Shared = typename LeftPairs<kMetric>::SharedStorage;
+    const int64_t tiles = allPairsTiles(
+            params.search.rows, params.search.n, kProductQueries, kNarrowTile);
+    launchAfterPrevious(
+            leftPairsKernel<kMetric>,
+            dim3(unsigned(std::min<int64_t>(tiles, multiprocessors))),
+            LeftPairs<kMetric>::kThreads,
+            allowSharedBytes(leftPairsKernel<kMetric>, sizeof(Shared)),
+            stream,
+            params);
+}
+
 template <Metric kMetric>
 void launchAllPairs(
         const AllPairsParams& params,
@@ -47,6 +65,12 @@ void launchAllPairs(
         static_assert(Narrow::kQueries == kProductQueries);
         static_assert(Wide::kVectors == kWideTile);
         static_assert(Narrow::kVectors == kNarrowTile);
+        if constexpr (kMetric == Metric::L2) {
+            if (params.tiles) {
+                return launchLeftPairs<kMetric>(
+                        params, multiprocessors, stream);
+            }
+        }
         if (params.tiles ||
             !takesWideTiles(
                     params.search.rows, params.search.n, multiprocessors)) {

@@ -37,7 +37,8 @@ struct AllPairsParams {
     float* distances = nullptr; // [rows, stride]
     int64_t stride = 0;
     /// Some of the narrow tiles, which are numbered queries first, and on the
-    /// device how many; metrics that isOfProducts(). nullptr: all.
+    /// device how many; metrics that isOfProducts(). nullptr: all. By L2 only
+    /// the distances that are NaN are to be computed in these.
     const uint32_t* tiles = nullptr;
     const uint32_t* numTiles = nullptr;
 };

@@ -63,8 +63,12 @@ struct DigitDistances {
                             queries[r],
                             x,
                             relative);
+                    const bool isSure = pair.isSure();
                     values[r][c] = canonical::toFloat32(pair.value);
-                    unsure |= pair.isSure() ? 0u : 1u << at;
+                    if constexpr (kMarksUnsure<kMetric>) {
+                        values[r][c] = isSure ? values[r][c] : NAN;
+                    }
+                    unsure |= isSure ? 0u : 1u << at;
                 }
             }
 #pragma unroll

@@ -26,6 +26,11 @@ struct UnsurePairList {
     uint32_t* tiles = nullptr; // [tiles]
 };
 
+/// Whether the distance of a pair that the products do not say is NaN until it
+/// is computed.
+template <Metric kMetric>
+constexpr bool kMarksUnsure = kMetric == Metric::L2;
+
 /// Of a launch: queries, vectors, and where their distances go.
 struct DigitPairsParams {
     CertifiedParams search;
