@@ -57,6 +57,12 @@ TEST_F(DirectProducts, EveryDimension) {
     EXPECT_FALSE(byProducts(of(333, 7, 16, 7)));
     EXPECT_FALSE(byProducts(of(4096, 8, 64, 7)));
     EXPECT_TRUE(byProducts(of(4097, 8, 64, 7)));
+    const auto isOfProducts = [](int64_t n, int64_t q, int d) {
+        return byProducts(
+                caseOf(Direct::Always, Metric::InnerProduct, n, q, d, 7));
+    };
+    EXPECT_FALSE(isOfProducts(10000, 8, 63));
+    EXPECT_TRUE(isOfProducts(10000, 8, 64));
     EXPECT_FALSE(byProducts(of(10000, 8, 2817, 7)));
     EXPECT_FALSE(byProducts(of(33000, 1, 128, 7)));
     for (Metric metric : {Metric::L2, Metric::L1, Metric::Linf}) {
@@ -190,6 +196,26 @@ TEST_F(DirectProducts, CountsWhatItComputes) {
         EXPECT_EQ(search(c, vectors, queries).rescored, unsigned(100 * q));
         c.holes = 50;
         EXPECT_EQ(search(c, vectors, queries).rescored, unsigned(100 * q));
+    }
+}
+
+TEST_F(DirectProducts, InnerProducts) {
+    for (Hard kind : kHard) {
+        for (int64_t q : {4, 5, 17}) {
+            for (int d : {64, 97, 130}) {
+                CertifiedCase c = of(32768 / q + 40, q, d, 40);
+                c.metric = Metric::InnerProduct;
+                expectProducts(c, kind);
+                c.dataType = DataType::BFloat16;
+                c.exactQueries = d == 97;
+                c.allowedOf = q == 5 ? 2 : 0;
+                c.n = c.allowedOf ? 2 * c.n : c.n;
+                expectProducts(c, kind);
+                if (HasFailure()) {
+                    return;
+                }
+            }
+        }
     }
 }
 

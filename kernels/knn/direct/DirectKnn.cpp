@@ -31,7 +31,8 @@ constexpr idx_t kMostSlotPairs = 32768;
 constexpr int kLeastSlotDims = 64;
 
 /// Of fewer dimensions what follows the sums is most of the time.
-constexpr int kLeastProductDims = 17;
+constexpr int kLeastCosineDims = 17;
+constexpr int kLeastProductDims = 64;
 
 /// Larger k have much to look for, where groups are many.
 constexpr int kMostOfOneBlock = 512;
@@ -79,9 +80,10 @@ bool bySlots(const FlatKnnProblem& p) {
 /// Whether several queries share what is read and converted, and their vectors'
 /// own sums (DirectProducts.cuh).
 bool byProducts(const FlatKnnProblem& p) {
-    return p.metric == Metric::Cosine && p.numQueries > 1 &&
-            p.d >= kLeastProductDims && !bySlots(p) &&
-            directProductQueries(p.numQueries, p.d) > 0;
+    const bool isCosine = p.metric == Metric::Cosine;
+    return (isCosine || p.metric == Metric::InnerProduct) && p.numQueries > 1 &&
+            p.d >= (isCosine ? kLeastCosineDims : kLeastProductDims) &&
+            !bySlots(p) && directProductQueries(p.numQueries, p.d) > 0;
 }
 
 struct Groups {
@@ -196,7 +198,8 @@ double productsMicroseconds(const FlatKnnProblem& p) {
     const double d = double(p.d);
     const int ofBlock = directProductQueries(p.numQueries, p.d);
     const double sets = std::ceil(double(p.numQueries) / ofBlock);
-    const double pass = (ofBlock == 8 ? 5e-5 : 3e-5) +
+    const double ends = p.metric == Metric::Cosine ? 1 : 0.4; // of all sums
+    const double pass = ends * (ofBlock == 8 ? 5e-5 : 3e-5) +
             (ofBlock == 8 ? 1.0e-6 : 0.65e-6) * d;
     const double read =
             (p.dataType == DataType::Float32 ? 1.03e-6 : 0.52e-6) * d;

@@ -203,7 +203,8 @@ void launchDirectScan(
     if (shape == DirectShape::Slots) {
         return launchDirectSlots<kMetric>(params, multiprocessors, stream);
     }
-    if constexpr (kMetric == Metric::Cosine) {
+    if constexpr (
+            kMetric == Metric::Cosine || kMetric == Metric::InnerProduct) {
         if (shape == DirectShape::Products) {
             return launchDirectProducts<kMetric>(
                     params, multiprocessors, stream);
