@@ -51,6 +51,13 @@ TEST(AllPairsPlan, FewVectors) {
     EXPECT_TRUE(isMatrix(4096, 17, 1024, 1, Metric::Cosine));
     EXPECT_TRUE(isMatrix(4096, 1000, 128, 1, Metric::Cosine));
     EXPECT_FALSE(isMatrix(4096, 2000, 128, 1, Metric::Cosine));
+    // So large a k that a sample makes no limits.
+    EXPECT_TRUE(isMatrix(20046, 1025, 33, 2048, Metric::InnerProduct));
+    EXPECT_TRUE(isMatrix(16385, 1000, 33, 1025));
+    EXPECT_FALSE(isMatrix(16385, 1000, 33, 1024));
+    EXPECT_TRUE(isMatrix(32767, 1000, 33, 2048));
+    EXPECT_FALSE(isMatrix(32768, 1000, 33, 2048));
+    EXPECT_FALSE(isMatrix(20046, 1025, 33, 2049));
     EXPECT_TRUE(isMatrix(512, 10000, 16, 10));
     EXPECT_FALSE(isMatrix(2048, 10000, 16, 10)); // strips
     EXPECT_FALSE(isMatrix(16384, 10000, 16, 10));
@@ -65,7 +72,7 @@ TEST(AllPairsPlan, FewQueries) {
         return isMatrixOf(n, q, d, k, metric);
     };
     for (idx_t q : {8, 16, 17, 64}) {
-        EXPECT_TRUE(isMatrix(131072, q, 128, 10, Metric::Cosine)) << q;
+        EXPECT_EQ(isMatrix(131072, q, 128, 10, Metric::Cosine), q > 16) << q;
         EXPECT_FALSE(isMatrix(131072, q, 128, 10, Metric::L2)) << q;
     }
     EXPECT_FALSE(isMatrix(131072, 4, 128, 10, Metric::Cosine));

@@ -12,6 +12,7 @@
 #include "kernels/knn/fused/FusedKnn.h"
 #include "kernels/knn/fused/FusedParams.h"
 #include "kernels/knn/nearest/NearestKnn.h"
+#include "kernels/survivors/SurvivorSort.h"
 
 namespace faiss_bits {
 
@@ -26,6 +27,8 @@ constexpr idx_t kLeastTileQueries = 64;
 constexpr idx_t kMostVectors = 16384;
 constexpr idx_t kMostVectorsOfDigits = 65536;
 constexpr idx_t kMostVectorsOfLargeK = 65536;
+/// Where so many are nearest that a sample makes no limits.
+constexpr idx_t kMostVectorsOfNoSample = 32767;
 /// Where queries are so few that all of the matrix stays in L2.
 constexpr idx_t kMostVectorsAtOnce = 131072;
 /// More were not measured; of few dimensions they took longer.
@@ -63,6 +66,14 @@ bool takesMoreByDigits(const FlatKnnProblem& p) {
             digitsMayPay(p);
 }
 
+/// More vectors than others, of which a k so large is wanted that candidates
+/// come from a matrix in any case.
+bool hasNoSample(const FlatKnnProblem& p) {
+    return p.numVectors > kMostVectors &&
+            p.numVectors <= kMostVectorsOfNoSample && p.k <= kMaxFinishK &&
+            !enoughVectors(p, p.numVectors) && !takesMoreByDigits(p);
+}
+
 bool staysInL2(const FlatKnnProblem& p) {
     return double(p.numQueries) * double(strideOf(p)) <=
             double(kTileBytes / sizeof(float));
@@ -95,6 +106,7 @@ idx_t mostVectorsOfFloat64(const FlatKnnProblem& p) {
     return isFewOfCosine(p)
             ? (p.d > kShort ? kMostVectorsOfCosine : kMostVectorsOfCosine / 2)
             : isFewOfLargeK(p)                      ? kMostVectorsOfLargeK
+            : hasNoSample(p)                        ? kMostVectorsOfNoSample
             : staysInL2(p) && !takesMoreByDigits(p) ? kMostVectorsAtOnce
                                                     : kMostVectors;
 }
@@ -304,7 +316,7 @@ bool allPairsPays(const FlatKnnProblem& p) {
     if (isFewOfCosine(p) && p.numVectors > kMostVectors) {
         return true;
     }
-    if (p.numVectors <= kMostVectors) {
+    if (p.numVectors <= kMostVectors || hasNoSample(p)) {
         // Some of the time of data that are not hard is given to the nearest,
         // which takes up to six times as long where they are.
         return isNearest ? time < 1.05 * nearestMicroseconds(p)

@@ -30,6 +30,10 @@ constexpr double kLeastGroups = 8192;
 constexpr idx_t kMostSlotPairs = 32768;
 constexpr int kLeastSlotDims = 64;
 
+/// Of fewer dimensions what follows the sums is most of the time.
+constexpr int kLeastCosineDims = 17;
+constexpr int kLeastProductDims = 64;
+
 /// Larger k have much to look for, where groups are many.
 constexpr int kMostOfOneBlock = 512;
 
@@ -71,6 +75,15 @@ bool takes(const FlatKnnProblem& p) {
 bool bySlots(const FlatKnnProblem& p) {
     return p.d >= kLeastSlotDims &&
             p.numQueries * placesOf(p) <= kMostSlotPairs;
+}
+
+/// Whether several queries share what is read and converted, and their vectors'
+/// own sums (DirectProducts.cuh).
+bool byProducts(const FlatKnnProblem& p) {
+    const bool isCosine = p.metric == Metric::Cosine;
+    return (isCosine || p.metric == Metric::InnerProduct) && p.numQueries > 1 &&
+            p.d >= (isCosine ? kLeastCosineDims : kLeastProductDims) &&
+            !bySlots(p) && directProductQueries(p.numQueries, p.d) > 0;
 }
 
 struct Groups {
@@ -176,6 +189,29 @@ bool directMeetsAllKeys(const FlatKnnProblem& p) {
 // Microseconds here are as they were measured on an H200
 // (docs/design/flat_few_pairs.md).
 
+namespace {
+
+/// Of DirectProducts.cuh, without what finishes: by arithmetic, sums and
+/// conversions of float64 one after the other, or a read.
+double productsMicroseconds(const FlatKnnProblem& p) {
+    const double part = p.device.multiprocessors / 132.0;
+    const double d = double(p.d);
+    const int ofBlock = directProductQueries(p.numQueries, p.d);
+    const double sets = std::ceil(double(p.numQueries) / ofBlock);
+    const double ends = p.metric == Metric::Cosine ? 1 : 0.4; // of all sums
+    const double pass = ends * (ofBlock == 8 ? 5e-5 : 3e-5) +
+            (ofBlock == 8 ? 1.0e-6 : 0.65e-6) * d;
+    const double read =
+            (p.dataType == DataType::Float32 ? 1.03e-6 : 0.52e-6) * d;
+    const double latency = 0.9 * d / kDirectProductStep;
+    return 2 +
+            std::max(
+                    double(placesOf(p)) * std::max(sets * pass, read) / part,
+                    latency);
+}
+
+} // namespace
+
 double directMicroseconds(const FlatKnnProblem& p) {
     const double part = p.device.multiprocessors / 132.0;
     const double q = double(p.numQueries);
@@ -199,6 +235,9 @@ double directMicroseconds(const FlatKnnProblem& p) {
             d / 32 * (areFew ? 1 + 0.65 * (sharedReads - 1) : 1);
     const double finish =
             8 * (std::ceil(q / (2.0 * p.device.multiprocessors)) - 1);
+    if (byProducts(p)) {
+        return 9.3 + finish + largeKMicroseconds(p) + productsMicroseconds(p);
+    }
     // Of three sums no block has several queries that share what it reads.
     const double alone = p.metric == Metric::Cosine && bySlots(p)
             ? 1.35e-6 * q * double(placesOf(p)) * d / part
@@ -279,6 +318,7 @@ std::optional<DirectPlan> planDirect(const FlatKnnProblem& p, size_t maxBytes) {
     plan.logRun = logRunOf(p, plan.few);
     plan.spread = isSpread(p, plan.groups);
     plan.shape = bySlots(p) ? DirectShape::Slots
+            : byProducts(p) ? DirectShape::Products
             : p.numQueries > 1 && p.d <= kMostDimsOfSeveral
             ? DirectShape::SeveralQueries
             : DirectShape::OneQuery;

@@ -6,6 +6,7 @@
 #include "kernels/common/DependentLaunch.h"
 #include "kernels/common/DynamicShared.h"
 #include "kernels/knn/direct/DirectLaunch.h"
+#include "kernels/knn/direct/DirectProducts.cuh"
 #include "kernels/knn/direct/DirectScan.cuh"
 #include "kernels/knn/direct/DirectSlots.cuh"
 
@@ -136,6 +137,63 @@ void launchDirectSlots(
     }
 }
 
+template <Metric kMetric, int kQueries, class T>
+void launchDirectProductsKernel(
+        const DirectScanParams& params,
+        int multiprocessors,
+        cudaStream_t stream) {
+    const auto kernel = directProductsKernel<kMetric, kQueries, T>;
+    // Warps of a block share its queries; few groups are spread over all
+    // multiprocessors.
+    constexpr unsigned kMostWarps = directProductThreads(kQueries) / kWarpSize;
+    const unsigned most = unsigned(multiprocessors);
+    const unsigned warps =
+            std::clamp((params.out.groups + most - 1) / most, 2u, kMostWarps);
+    const unsigned sets = (params.search.rows + kQueries - 1) / kQueries;
+    const unsigned blocks = std::min(
+            (params.out.groups + warps - 1) / warps,
+            std::max(2 * most / sets, 1u));
+    const size_t bytes =
+            sizeof(double) * kQueries * directProductPadded(params.search.d);
+    launchAfterPrevious(
+            kernel,
+            dim3(sets, blocks),
+            warps * kWarpSize,
+            allowSharedBytes(kernel, bytes),
+            stream,
+            params);
+}
+
+template <Metric kMetric, class T>
+void launchDirectProductsOf(
+        const DirectScanParams& params,
+        int multiprocessors,
+        cudaStream_t stream) {
+    if (directProductQueries(params.search.rows, params.search.d) == 8) {
+        return launchDirectProductsKernel<kMetric, 8, T>(
+                params, multiprocessors, stream);
+    }
+    launchDirectProductsKernel<kMetric, 4, T>(params, multiprocessors, stream);
+}
+
+template <Metric kMetric>
+void launchDirectProducts(
+        const DirectScanParams& params,
+        int multiprocessors,
+        cudaStream_t stream) {
+    switch (params.search.vectors.type) {
+        case DataType::Float32:
+            return launchDirectProductsOf<kMetric, float>(
+                    params, multiprocessors, stream);
+        case DataType::Float16:
+            return launchDirectProductsOf<kMetric, __half>(
+                    params, multiprocessors, stream);
+        case DataType::BFloat16:
+            return launchDirectProductsOf<kMetric, __nv_bfloat16>(
+                    params, multiprocessors, stream);
+    }
+}
+
 template <Metric kMetric>
 void launchDirectScan(
         const DirectScanParams& params,
@@ -144,6 +202,13 @@ void launchDirectScan(
         cudaStream_t stream) {
     if (shape == DirectShape::Slots) {
         return launchDirectSlots<kMetric>(params, multiprocessors, stream);
+    }
+    if constexpr (
+            kMetric == Metric::Cosine || kMetric == Metric::InnerProduct) {
+        if (shape == DirectShape::Products) {
+            return launchDirectProducts<kMetric>(
+                    params, multiprocessors, stream);
+        }
     }
     // Three sums of four queries do not fit the registers.
     if constexpr (canonical::Terms<kMetric>::kSums == 1) {

@@ -7,8 +7,9 @@
 namespace faiss_bits {
 
 /// How a scan shares its pairs out: eight lanes a pair, a lane a vector and one
-/// query a block, or kDirectQueries.
-enum class DirectShape { Slots, OneQuery, SeveralQueries };
+/// query a block, or kDirectQueries; or eight lanes a pair, four vectors and
+/// several queries (DirectProducts.cuh).
+enum class DirectShape { Slots, OneQuery, SeveralQueries, Products };
 
 /// Enqueues the scan. kernels/CMakeLists.txt lists the instances.
 template <Metric kMetric>

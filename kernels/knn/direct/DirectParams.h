@@ -12,6 +12,25 @@ constexpr uint32_t kDirectUnit = 1 << kDirectLogUnit;
 /// Queries of a block, where there are more than one.
 constexpr int kDirectQueries = 4;
 
+/// Components that a lane of DirectProducts.cuh and its neighbours have on
+/// their way, and multiples of which a query has in shared memory.
+constexpr int kDirectProductStep = 32;
+
+BITS_HOST_DEVICE constexpr int directProductPadded(int d) {
+    return (d + kDirectProductStep - 1) / kDirectProductStep *
+            kDirectProductStep;
+}
+
+/// Queries of one of its blocks: 8, 4, or none where these take more shared
+/// memory than GPUs of fast float64 have.
+constexpr int directProductQueries(int64_t queries, int d) {
+    constexpr int64_t kMostBytes = 88 << 10;
+    const int64_t bytes = int64_t(directProductPadded(d)) * sizeof(double);
+    return queries > 4 && 8 * bytes <= kMostBytes ? 8
+            : 4 * bytes <= kMostBytes             ? 4
+                                                  : 0;
+}
+
 /// Groups whose least may be asked for: k and a few, so that one histogram is
 /// mostly enough to find them.
 constexpr uint32_t mostNearGroups(uint32_t k) {

@@ -53,6 +53,9 @@ constexpr size_t kLeastUntiledBytes = size_t(32) << 20;
 /// up to the m-th of the sample there are k, then. From 1 to k.
 uint32_t sampleRank(double k, double share);
 
+/// Whether a sample of so many vectors leads to the k nearest.
+bool enoughVectors(const FlatKnnProblem& problem, idx_t vectors);
+
 /// Vectors of the sample.
 uint32_t samplesOf(const FlatKnnProblem& problem);
 

@@ -44,11 +44,6 @@ bool hasShortList(const FlatKnnProblem& p, idx_t share) {
     return p.allowedIds && p.numAllowed <= p.numVectors / share;
 }
 
-/// Whether a sample of so many vectors leads to the k nearest.
-bool enoughVectors(const FlatKnnProblem& p, idx_t vectors) {
-    return vectors >= kLeastVectors && vectors >= kLeastShare * p.k;
-}
-
 /// A filter that saves more than scans without a matrix do: one query reads
 /// what is allowed alone, and a short list of ids is all that is searched.
 bool leavesMost(const FlatKnnProblem& p, const FusedMethod& method) {
@@ -248,6 +243,10 @@ uint32_t sampleRank(double k, double p) {
         ++m;
     }
     return m;
+}
+
+bool enoughVectors(const FlatKnnProblem& p, idx_t vectors) {
+    return vectors >= kLeastVectors && vectors >= kLeastShare * p.k;
 }
 
 uint32_t samplesOf(const FlatKnnProblem& p) {

@@ -42,10 +42,11 @@ __device__ __forceinline__ double keyOfLimit(
     constexpr double kOfFloat16 = 0x1p-8;
     key += roundingError(bound, params.search.d, key, kOfFloat16) -
             bound.centerProduct.value;
-    // Hardly more than k pass, so these roundings count: of canonical
-    // distances to float32, and of `complete` down to it.
-    constexpr double kOfFloat32 = 0x1p-22;
-    return key + fabs(key) * kOfFloat32;
+    // Hardly more than k pass, so it counts that canonical distances are
+    // rounded to float32, and `complete` down to it: what is not above this key
+    // rounds to no more than the next float32. More room costs: far from the
+    // origin all cosines are a few float32 apart.
+    return double(__double2float_ru(key));
 }
 
 /// Of the keys that lanes hold, in order: the rank'th, or a later one where
