@@ -149,8 +149,8 @@ size_t flatKnnWorkspaceBytes(const FlatKnnProblem& problem, size_t maxBytes);
 ///          the caller's; numRepeated counts a query for each part
 /// Stream   enqueues on `stream` and never waits; of the handle nothing is
 ///          used but the library behind it, so that one of cuBLASLt serves. A
-///          plan that is `sortedLine`, `direct`, `fewDims`, `fewDimsTop` or
-///          `nearest`, or fused without `sampling`, needs none
+///          plan that is `sortedLine`, `direct`, `fewDims` or `nearest`, or
+///          fused without `sampling`, needs none
 /// Memory   any workspace of at least flatKnnWorkspaceBytes(problem, 0) bytes:
 ///          a few MiB for k <= kMaxSelectK; beyond it about 100 k, or 6 n +
 ///          16 min(k, n) where that is less; and 4 bytes for every norm that
