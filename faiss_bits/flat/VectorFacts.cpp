@@ -15,6 +15,7 @@
 #include "kernels/knn/fused/FusedParams.h"
 #include "kernels/knn/fused/tensor/SearchImage.h"
 #include "kernels/knn/nearest/FewDimsKnn.h"
+#include "kernels/knn/nearest/FewDimsTopKnn.h"
 #include "kernels/knn/nearest/NearestKnn.h"
 #include "kernels/knn/parts/PartsKnn.h"
 
@@ -133,7 +134,8 @@ ImageUse VectorFacts::imageUse(const FlatKnnProblem& p, bool isOwn) const {
 }
 
 ImageUse VectorFacts::imageUse_(const FlatKnnProblem& p, bool isOwn) const {
-    if (!mayUseImage_(p) || directPays(p, true) || fewDimsPays(p)) {
+    if (!mayUseImage_(p) || directPays(p, true) || fewDimsPays(p) ||
+        fewDimsTopPays(p)) {
         return ImageUse::None;
     }
     // Plans take the host some time: none where an image is kept, of more

@@ -293,6 +293,10 @@ void runFlatKnn(
         runFewDims(*plan.fewDims, problem, workspace, stream);
         return;
     }
+    if (plan.fewDimsTop) {
+        runFewDimsTop(*plan.fewDimsTop, problem, workspace, stream);
+        return;
+    }
     if (plan.allPairs) {
         runAllPairs(*plan.allPairs, problem, workspace, stream);
         return;

@@ -217,6 +217,9 @@ double flatKnnMicroseconds(
     if (plan.fewDims) {
         return fewDimsMicroseconds(p);
     }
+    if (plan.fewDimsTop) {
+        return fewDimsTopMicroseconds(p);
+    }
     if (plan.allPairs) {
         return allPairs(p, s);
     }

@@ -374,6 +374,11 @@ FlatKnnPlan planFlatKnn(const FlatKnnProblem& p, size_t maxBytes) {
             return withoutTiles(&FlatKnnPlan::fewDims, std::move(part));
         }
     }
+    if (fewDimsTopPays(p)) {
+        if (std::optional<FewDimsTopPlan> part = planFewDimsTop(p, maxBytes)) {
+            return withoutTiles(&FlatKnnPlan::fewDimsTop, std::move(part));
+        }
+    }
     if (std::optional<FusedPlan> part = planFusedByStrips(p, maxBytes);
         part && stripsPay(*part, p)) {
         return withoutTiles(&FlatKnnPlan::fused, std::move(part));

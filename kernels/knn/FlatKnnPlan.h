@@ -14,6 +14,7 @@
 #include "kernels/knn/line/LineKnn.h"
 #include "kernels/knn/line/SortedLineKnn.h"
 #include "kernels/knn/nearest/FewDimsKnn.h"
+#include "kernels/knn/nearest/FewDimsTopKnn.h"
 #include "kernels/knn/nearest/NearestKnn.h"
 #include "kernels/knn/parts/PartsKnn.h"
 #include "kernels/select/Select.h"
@@ -30,6 +31,7 @@ struct FlatKnnPlan {
     std::optional<SortedLinePlan> sortedLine;
     std::optional<DirectPlan> direct;
     std::optional<FewDimsPlan> fewDims;
+    std::optional<FewDimsTopPlan> fewDimsTop;
     std::optional<AllPairsPlan> allPairs;
     std::optional<NearestPlan> nearest;
     std::optional<FusedPlan> fused;

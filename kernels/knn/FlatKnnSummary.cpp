@@ -33,6 +33,9 @@ FlatKnnSummary summaryOf(
     } else if (plan.fewDims) {
         summary.method = "few_dims";
         summary.tileQueries = plan.fewDims->tileQueries;
+    } else if (plan.fewDimsTop) {
+        summary.method = "few_dims_top";
+        summary.tileQueries = plan.fewDimsTop->tileQueries;
     } else if (plan.allPairs) {
         summary.method = "all_pairs";
         summary.tileQueries = plan.allPairs->tileQueries;
@@ -73,6 +76,9 @@ std::string FlatKnnPlan::toString() const {
     }
     if (fewDims) {
         return fewDims->toString();
+    }
+    if (fewDimsTop) {
+        return fewDimsTop->toString();
     }
     if (allPairs) {
         return allPairs->toString();

@@ -9,8 +9,8 @@ namespace faiss_bits {
 
 /// What a plan says to people and programs: numbers and names, no pointers.
 struct FlatKnnSummary {
-    /// "line", "sorted_line", "direct", "few_dims", "all_pairs", "nearest",
-    /// "fused_tensor", "fused_pairwise"; of searches with a matrix of distances
+    /// "line", "sorted_line", "direct", "few_dims", "few_dims_top",
+    /// "all_pairs", "nearest", "fused_tensor", "fused_pairwise"; of searches with a matrix of distances
     /// "few_queries", "gemm", "cosine" or "pairwise"; "none" without queries.
     /// docs/plans.md says what they are.
     std::string method = "none";

@@ -34,6 +34,7 @@ struct CertifiedCase {
         Strips,     ///< never; with limits from strips
         AtOnce,     ///< the same by one kernel
         FewDims,    ///< never; strips by float32
+        FewDimsTop, ///< the same for several places
         SortedLine, ///< never; one dimension, by sorted numbers
         // Never; a second search by those, after strips of products or lists.
         NearestFirst,
@@ -120,6 +121,11 @@ class FlatKnnCertified : public FlatKnnTest {
         if (c.direct == Direct::FewDims) {
             plan.fewDims = planFewDims(p, c.maxScratch);
             plan.bytes = plan.fewDims ? plan.fewDims->bytes : 0;
+            return plan;
+        }
+        if (c.direct == Direct::FewDimsTop) {
+            plan.fewDimsTop = planFewDimsTop(p, c.maxScratch);
+            plan.bytes = plan.fewDimsTop ? plan.fewDimsTop->bytes : 0;
             return plan;
         }
         if (c.direct == Direct::SortedLine) {

@@ -31,6 +31,26 @@ struct Counts {
     int64_t close = 0;   // whose error is more than a hundredth of it
 };
 
+/// The sum of squares in float32 is no farther off than the value.
+void checkSum(
+        const float* x,
+        const float* q,
+        int d,
+        double distance,
+        float error) {
+    float sum = 0;
+    for (int c = 0; c < d; ++c) {
+        sum = std::fma(x[c] - q[c], x[c] - q[c], sum);
+    }
+    if (distance == distance) {
+        ASSERT_LE(
+                std::abs(double(sum) - distance) + 2 * distance * 0x1p-24 +
+                        0x1p-148,
+                double(error))
+                << "sum " << sum << " distance " << distance;
+    }
+}
+
 /// All pairs of a strip of n vectors and the queries.
 template <Metric kMetric, int kDims>
 void checkStrip(
@@ -88,6 +108,14 @@ void checkStrip(
                 value = std::fma(y, p[c], value);
             }
             value += kIsL2 ? own : 0.0f;
+            if constexpr (kIsL2) {
+                checkSum(
+                        vectors.data() + v * d,
+                        queries.data() + i * d,
+                        d,
+                        distance,
+                        error);
+            }
             const double key = kIsL2 ? distance : -distance;
             if (key != key) {
                 // No minimum notices it.
@@ -121,6 +149,114 @@ void checkDims(
     check(vectors, queries, d, counts);
 }
 
+/// A row to length 1, as the kernel makes it.
+template <int kDims>
+void toUnit(const float* from, int d, float (&to)[kDims]) {
+    double square = 0;
+    for (int c = 0; c < d; ++c) {
+        square += double(from[c]) * double(from[c]);
+    }
+    const double scale = square == 0 ? 0.0
+            : square < INFINITY      ? 1 / std::sqrt(square)
+                                     : NAN;
+    for (int c = 0; c < kDims; ++c) {
+        to[c] = c < d ? float(scale * double(from[c])) : 0.0f;
+    }
+}
+
+/// Cosines by products of rows of length 1, against the canonical ones.
+template <int kDims>
+void checkCosines(
+        const std::vector<float>& vectors,
+        const std::vector<float>& queries,
+        int d,
+        Counts& counts) {
+    const int64_t n = int64_t(vectors.size()) / d;
+    const int64_t q = int64_t(queries.size()) / d;
+    for (int64_t i = 0; i < q; ++i) {
+        float p[kDims];
+        toUnit(queries.data() + i * d, d, p);
+        double turned[kDims] = {};
+        float own = 0;
+        for (int c = 0; c < kDims; ++c) {
+            p[c] = -p[c];
+            turned[c] = c < d ? -double(queries[i * d + c]) : 0.0;
+            own = std::fma(p[c], p[c], own);
+        }
+        for (int64_t v = 0; v < n; ++v) {
+            float y[kDims];
+            toUnit(vectors.data() + v * d, d, y);
+            double wide[kDims];
+            copyTo(vectors.data() + v * d, d, wide);
+            float norm = 0;
+            float value = 0;
+            for (int c = 0; c < kDims; ++c) {
+                norm = std::fma(y[c], y[c], norm);
+                value = std::fma(y[c], p[c], value);
+            }
+            const double key = shortKey<Metric::Cosine>(wide, turned);
+            ASSERT_TRUE(isSame(
+                    -key,
+                    canonical::distance<Metric::Cosine>(
+                            vectors.data() + v * d, queries.data() + i * d, d)))
+                    << "d " << d << " vector " << v << " query " << i;
+            // Alone in its strip: no other makes the bound greater.
+            const float greatest = std::fmax(0.0f, norm);
+            const float error =
+                    fewDimsError<Metric::InnerProduct, kDims>(greatest, own);
+            if (!(error < INFINITY)) {
+                ASSERT_TRUE(own != own);
+                continue;
+            }
+            if (key != key) {
+                ASSERT_TRUE(value != value) << "vector " << v;
+                continue;
+            }
+            const double off = std::abs(double(value) - key) +
+                    2 * std::abs(key) * 0x1p-24 + 0x1p-148;
+            ASSERT_LE(off, double(error))
+                    << "d " << d << " vector " << v << " query " << i
+                    << " value " << value << " key " << key;
+            ++counts.bounded;
+            counts.close += off > 0.1 * error;
+        }
+    }
+}
+
+void checkCosinesOf(
+        const std::vector<float>& vectors,
+        const std::vector<float>& queries,
+        int d,
+        Counts& counts) {
+    const auto check = d <= 2 ? checkCosines<2>
+            : d <= 4          ? checkCosines<4>
+            : d <= 6          ? checkCosines<6>
+            : d <= 8          ? checkCosines<8>
+            : d <= 12         ? checkCosines<12>
+                              : checkCosines<16>;
+    check(vectors, queries, d, counts);
+}
+
+TEST(FewDimsBound, Cosines) {
+    for (int d = 1; d <= kMostFewDimsAgain; ++d) {
+        Counts counts;
+        for (Hard kind : kHard) {
+            for (uint32_t seed = 0; seed < 6; ++seed) {
+                checkCosinesOf(
+                        makeHard(kind, 128, d, 2 * seed),
+                        makeHard(kind, 24, d, 2 * seed + 1),
+                        d,
+                        counts);
+                if (testing::Test::HasFatalFailure()) {
+                    return;
+                }
+            }
+        }
+        EXPECT_GT(counts.bounded, 6 * 128 * 24) << d;
+        EXPECT_GT(counts.close, 0) << d;
+    }
+}
+
 TEST(FewDimsBound, HardData) {
     for (int d = 1; d <= kMostFewDimsAgain; ++d) {
         for (Hard kind : kHard) {
@@ -151,6 +287,7 @@ TEST(FewDimsBound, HardData) {
 TEST(FewDimsBound, EverySize) {
     std::mt19937 random(5);
     Counts counts;
+    Counts cosines;
     for (int round = 0; round < 400; ++round) {
         const int d = 1 + round % kMostFewDimsAgain;
         const int middle = int(random() % 260) - 140;
@@ -168,10 +305,12 @@ TEST(FewDimsBound, EverySize) {
         const auto queries = draw(16);
         checkDims<Metric::L2>(vectors, queries, d, counts);
         checkDims<Metric::InnerProduct>(vectors, queries, d, counts);
+        checkCosinesOf(vectors, queries, d, cosines);
         if (testing::Test::HasFatalFailure()) {
             return;
         }
     }
+    EXPECT_GT(cosines.bounded, 100000);
     EXPECT_GT(counts.bounded, 100000);
     EXPECT_GT(counts.close, 1000);
 }

@@ -198,7 +198,8 @@ def test_example(code):
 def test_the_page_names_every_attribute_and_method():
     text = PAGE.read_text()
     for method in (
-        "line sorted_line direct all_pairs nearest fused_tensor fused_pairwise "
+        "line sorted_line direct few_dims few_dims_top all_pairs nearest "
+        "fused_tensor fused_pairwise "
         "few_queries gemm cosine pairwise not_yet make kept"
     ).split():
         assert f"`{method}`" in text, method

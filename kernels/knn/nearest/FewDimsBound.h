@@ -20,7 +20,8 @@ constexpr int kMostFewDimsAgain = 16;
 ///
 /// greatest   of |y|^2 of the vectors
 /// own        |p|^2
-/// Both sums of float32. Infinity where a sum may overflow.
+/// Both sums of float32. Infinity where a sum may overflow. Of cosines, whose
+/// vectors and queries were made of length 1, it is that of inner products.
 template <Metric kMetric, int kDims>
 BITS_HOST_DEVICE float fewDimsError(float greatest, float own) {
     constexpr bool kIsL2 = kMetric == Metric::L2;

@@ -179,12 +179,12 @@ class FewDimsScan {
         for (uint32_t i = 0; i < kFewDimsUnit; i += kAtOnce) {
             float norms[kAtOnce] = {};
             if constexpr (kIsL2) {
-                read(shared_.norms + i, norms);
+                readFloats(shared_.norms + i, norms);
             }
 #pragma unroll
             for (int v = 0; v < kAtOnce; ++v) {
                 float y[kDims];
-                read(shared_.vectors + (i + v) * kStride, y);
+                readFloats(shared_.vectors + (i + v) * kStride, y);
 #pragma unroll
                 for (int j = 0; j < kQueries; ++j) {
                     float value = kIsL2 ? fmaf(y[0], factors[j][0], norms[v])
@@ -195,26 +195,6 @@ class FewDimsScan {
                     }
                     least[j] = fminf(least[j], value);
                 }
-            }
-        }
-    }
-
-    template <int kCount>
-    static __device__ __forceinline__ void read(
-            const float* from,
-            float (&to)[kCount]) {
-#pragma unroll
-        for (int c = 0; c < kCount; c += 4) {
-            if (c + 4 <= kCount) {
-                const float4 four = *reinterpret_cast<const float4*>(from + c);
-                to[c] = four.x;
-                to[c + 1] = four.y;
-                to[c + 2] = four.z;
-                to[c + 3] = four.w;
-            } else {
-                const float2 two = *reinterpret_cast<const float2*>(from + c);
-                to[c] = two.x;
-                to[c + 1] = two.y;
             }
         }
     }

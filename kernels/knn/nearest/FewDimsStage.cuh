@@ -2,7 +2,7 @@
 #pragma once
 
 #include "kernels/device/Entry.cuh"
-#include "kernels/knn/certified/CertifiedParams.h"
+#include "kernels/knn/certified/CanonicalPair.cuh"
 #include "kernels/knn/nearest/FewDimsKernels.h"
 
 namespace faiss_bits {
@@ -22,6 +22,27 @@ __device__ __forceinline__ float componentOf(
     }
 }
 
+/// Sixteen bytes at a time, and the last eight.
+template <int kCount>
+__device__ __forceinline__ void readFloats(
+        const float* from,
+        float (&to)[kCount]) {
+#pragma unroll
+    for (int c = 0; c < kCount; c += 4) {
+        if (c + 4 <= kCount) {
+            const float4 four = *reinterpret_cast<const float4*>(from + c);
+            to[c] = four.x;
+            to[c + 1] = four.y;
+            to[c + 2] = four.z;
+            to[c + 3] = four.w;
+        } else {
+            const float2 two = *reinterpret_cast<const float2*>(from + c);
+            to[c] = two.x;
+            to[c + 1] = two.y;
+        }
+    }
+}
+
 /// The row of a slot; kAgain: of a second search.
 template <bool kAgain>
 __device__ __forceinline__ uint32_t
@@ -35,10 +56,15 @@ __device__ __forceinline__ void loadVector(
         const CertifiedParams& search,
         int64_t vector,
         float (&x)[kDims]) {
+    const VectorsParams& vectors = search.vectors;
+    withVectors(vectors, [&](const auto* data) {
+        const auto* from = data + vector * vectors.rowStride;
 #pragma unroll
-    for (int c = 0; c < kDims; ++c) {
-        x[c] = c < search.d ? componentOf(search.vectors, vector, c) : 0.0f;
-    }
+        for (int c = 0; c < kDims; ++c) {
+            x[c] = c < search.d ? toFloat(from[c * vectors.columnStride])
+                                : 0.0f;
+        }
+    });
 }
 
 /// Those of a query, of similarities with their signs turned.
@@ -51,7 +77,7 @@ __device__ __forceinline__ void loadQuery(
     for (int c = 0; c < kDims; ++c) {
         const float value =
                 c < search.d ? search.queries[int64_t(row) * search.d + c] : 0;
-        q[c] = kMetric == Metric::InnerProduct ? -value : value;
+        q[c] = kMetric == Metric::L2 ? value : -value;
     }
 }
 

@@ -45,4 +45,22 @@ BITS_HOST_DEVICE double shortDistance(
     return kDims == 2 ? plus(slot(0), 1) : canonical::add(half(0), half(1));
 }
 
+/// The key of a canonical distance, the query of a similarity with its sign
+/// turned: shortDistance(), or the cosine of that query, whose sums they are.
+template <Metric kMetric, int kDims>
+BITS_HOST_DEVICE double shortKey(
+        const double (&x)[kDims],
+        const double (&q)[kDims]) {
+    if constexpr (kMetric == Metric::Cosine) {
+        constexpr Metric kProduct = Metric::InnerProduct;
+        const double sums[] = {
+                shortDistance<kProduct>(x, q),
+                shortDistance<kProduct>(x, x),
+                shortDistance<kProduct>(q, q)};
+        return canonical::Terms<Metric::Cosine>::finish(sums);
+    } else {
+        return shortDistance<kMetric>(x, q);
+    }
+}
+
 } // namespace faiss_bits
