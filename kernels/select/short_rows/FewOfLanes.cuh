@@ -31,6 +31,10 @@ class FewOfLanes {
     static_assert(kItems % kGroup == 0);
     /// So many entries are sorted in less time than more.
     static constexpr uint32_t kSoon = (kMinima <= 2 ? 2 : 4) * kWarpSize;
+    /// Random keys hardly ever have more within their limit and equal numbers;
+    /// k is fewer, so that k of such a chunk are not above it.
+    static constexpr uint32_t kManyWithin = kMinima * kWarpSize;
+    static constexpr int kManyTies = 4;
 
    public:
     static constexpr uint32_t kRoom = Full::kRoom;
@@ -168,6 +172,14 @@ class FewOfLanes {
             }
             return sum;
         }
+        __device__ __forceinline__ Bits without(const Bits& other) const {
+            Bits rest;
+#pragma unroll
+            for (int w = 0; w < kWords; ++w) {
+                rest.words[w] = words[w] & ~other.words[w];
+            }
+            return rest;
+        }
     };
     template <bool kLess>
     __device__ __forceinline__ Bits within(uint32_t key) const {
@@ -201,26 +213,55 @@ class FewOfLanes {
         }
         Bits bits = within<false>(most);
         uint32_t total = Group::sum(bits.count());
-        if (held_.count + total > kRoom) {
-            if (base > 0) {
-                if (held_.count > uint32_t(params_.k)) {
-                    held_ = Full::narrow(params_, row_, room_, held_);
-                }
-                most = min(held_.most, limit());
-                bits = within<false>(most);
-                total = Group::sum(bits.count());
+        bool isFull = held_.count + total > kRoom;
+        if (isFull && base > 0) {
+            if (held_.count > uint32_t(params_.k)) {
+                held_ = Full::narrow(params_, row_, room_, held_);
             }
-            if (held_.count + total > kRoom) {
-                takeMany(base, most, bits);
+            most = min(held_.most, limit());
+            bits = within<false>(most);
+            total = Group::sum(bits.count());
+            isFull = held_.count + total > kRoom;
+        }
+        // What is taken before equal keys, and how many of these.
+        Bits first = bits;
+        uint32_t numFirst = total;
+        uint32_t wanted = 0;
+        if (isFull || (total > kManyWithin && areTied(most))) {
+            const Bits less = within<true>(most);
+            const uint32_t numLess = Group::sum(less.count());
+            if (numLess < uint32_t(params_.k)) {
+                first = less;
+                numFirst = numLess;
+                wanted = uint32_t(params_.k) - numLess;
+            } else if (isFull) {
+                held_.most = most;
+                takeInOrder(base);
                 return;
             }
         }
-        append(base, bits);
+        if (numFirst > 0) {
+            append(base, first);
+        }
+        if (wanted > 0) {
+            appendEqual(base, bits.without(first), wanted);
+        }
         // k of these columns, or of those before, are not above it.
-        if (most < held_.most) {
+        if (most < held_.most || wanted > 0) {
             held_.limit = most;
             held_.most = Full::below(most);
         }
+    }
+
+    /// Whether so many of the lanes' numbers are the limit that many keys are.
+    __device__ __forceinline__ bool areTied(uint32_t limit) const {
+        const float most = keyValue(limit);
+        int numTied = 0;
+#pragma unroll
+        for (float one : least_) {
+            numTied += __popc(__ballot_sync(kFullWarp, one == most));
+        }
+        return numTied >= kManyTies;
     }
 
     __device__ __forceinline__ void append(uint32_t base, const Bits& bits) {
@@ -241,27 +282,15 @@ class FewOfLanes {
         }
     }
 
-    /// Where more of the chunk are within a limit than there is room for: if it
-    /// is the k-th key, as where many are equal, what is less and the first
-    /// equal ones; else one step of 32 columns after the other.
-    __device__ __forceinline__ void takeMany(
+    /// The first so many of the chunk's equal keys, one step of 32 columns
+    /// after the other.
+    __device__ __forceinline__ void appendEqual(
             uint32_t base,
-            uint32_t most,
-            const Bits& bits) {
-        const Bits less = within<true>(most);
-        const uint32_t k = uint32_t(params_.k);
-        const uint32_t numLess = Group::sum(less.count());
-        if (numLess >= k) {
-            held_.most = most;
-            takeInOrder(base);
-            return;
-        }
-        append(base, less);
-        uint32_t wanted = k - numLess;
+            const Bits& equal,
+            uint32_t wanted) {
         for (int i = 0; i < kItems && wanted > 0; ++i) {
-            const uint32_t mine = i < 32
-                    ? bits.words[0] & ~less.words[0]
-                    : bits.words[kWords - 1] & ~less.words[kWords - 1];
+            const uint32_t mine =
+                    i < 32 ? equal.words[0] : equal.words[kWords - 1];
             // In the order of columns.
             const uint32_t word = __shfl_xor_sync(kFullWarp, mine, i % 32);
             const bool isEqual = (word >> i % 32 & 1) != 0;
@@ -276,8 +305,6 @@ class FewOfLanes {
             held_.count += taken;
             wanted -= taken;
         }
-        held_.limit = most;
-        held_.most = Full::below(most);
     }
 
     __device__ __forceinline__ void takeInOrder(uint32_t base) {
