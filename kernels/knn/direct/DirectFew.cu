@@ -2,6 +2,7 @@
 
 #include "kernels/common/DependentLaunch.h"
 #include "kernels/common/Error.h"
+#include "kernels/common/LaunchesTogether.h"
 #include "kernels/device/Narrow.cuh"
 #include "kernels/survivors/WriteResult.cuh"
 
@@ -186,8 +187,7 @@ bool tryLaunch(
     if (params.direct.stride > idx_t(kPacks) * 4 * kThreads) {
         return false;
     }
-    launchAfterPrevious(
-            directFewKernel<kPacks>, rows, kThreads, 0, stream, params);
+    launchTogether(directFewKernel<kPacks>, rows, kThreads, 0, stream, params);
     return true;
 }
 
