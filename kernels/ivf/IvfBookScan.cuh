@@ -339,7 +339,12 @@ __global__ __launch_bounds__(kIvfBookThreads, 1) void ivfBookScanKernel(
     allowNext();
     const uint32_t row = blockIdx.y;
     const IvfQueryAhead<kIvfBookThreads> ahead(search, row);
-    beginBookCopy(search, book);
+    const typename Lists::Ahead listsAhead(params);
+    // Of one query most blocks are there before its centroids have keys.
+    const bool isFirst = search.rows == 1;
+    if (isFirst) {
+        beginBookCopy(search, book);
+    }
     if (params.centroids) {
         Lists::prefetch(
                 search.lists,
@@ -348,7 +353,11 @@ __global__ __launch_bounds__(kIvfBookThreads, 1) void ivfBookScanKernel(
         waitForPrevious();
     }
     ahead.write(query, search.d);
-    Lists{storage, lists, params, row}.find();
+    Lists{storage, lists, params, row}.find(listsAhead, [&] {
+        if (!isFirst) {
+            beginBookCopy(search, book);
+        }
+    });
     waitForAllCopies();
     __syncthreads();
     Scan{lists, params, book, query, row}.run();
