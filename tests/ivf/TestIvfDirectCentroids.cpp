@@ -182,6 +182,33 @@ TEST_F(IvfDirectCentroids, SmallRowsOfCodesEndBeforeTheirRoom) {
     }
 }
 
+/// A block has what it wants of all lists before it knows the nearest, of up to
+/// 2,048; centroids that tie, or are no numbers.
+TEST_F(IvfDirectCentroids, ManyListsOfProductCodes) {
+    for (int numLists : {1, 511, 512, 513, 2047, 2048, 2049}) {
+        for (int nprobe : {1, 33, 256}) {
+            for (ListFill fill :
+                 {ListFill::Uniform, ListFill::Integers, ListFill::NotFinite}) {
+                for (int q : {1, 3}) {
+                    KernelCase c = someCase(uint32_t(numLists + nprobe + q));
+                    c.coding = ListCoding::Product;
+                    c.layout = ListLayout::Rows;
+                    c.fill = fill;
+                    c.d = 16;
+                    c.numParts = 8;
+                    c.q = q;
+                    c.lengths = unevenLengths(numLists, 40, c.seed);
+                    c.nprobe = std::min(nprobe, numLists);
+                    expectNearest(c, Metric::L2, fill);
+                    if (HasFatalFailure()) {
+                        return;
+                    }
+                }
+            }
+        }
+    }
+}
+
 TEST_F(IvfDirectCentroids, SmallMissingOnesAreNamed) {
     KernelCase c = someCase(5);
     c.nprobe = 3;

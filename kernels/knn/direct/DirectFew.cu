@@ -2,7 +2,8 @@
 
 #include "kernels/common/DependentLaunch.h"
 #include "kernels/common/Error.h"
-#include "kernels/device/Narrow.cuh"
+#include "kernels/common/LaunchesTogether.h"
+#include "kernels/device/GroupLimit.cuh"
 #include "kernels/survivors/WriteResult.cuh"
 
 namespace faiss_bits {
@@ -46,7 +47,7 @@ struct FewFinish {
                     take(least);
                 }
             };
-            limit = Narrow{shared.narrow}.limit(forLeast, k, params.mostNear);
+            limit = GroupLimit<kThreads>{shared.narrow}.entryOf(forLeast, k);
         }
         collect([&](auto take) { forEach(packs, take); }, limit);
         if (shared.count > kRoom) {
@@ -186,8 +187,7 @@ bool tryLaunch(
     if (params.direct.stride > idx_t(kPacks) * 4 * kThreads) {
         return false;
     }
-    launchAfterPrevious(
-            directFewKernel<kPacks>, rows, kThreads, 0, stream, params);
+    launchTogether(directFewKernel<kPacks>, rows, kThreads, 0, stream, params);
     return true;
 }
 
@@ -208,10 +208,8 @@ void launchDirectFew(
             "stride = %lld is outside 0..%lld",
             (long long)params.direct.stride,
             (long long)kMostFewKeys);
-    DirectFinishParams p = params;
-    p.mostNear = mostNearGroups(uint32_t(p.k));
-    tryLaunch<1>(p, rows, stream) || tryLaunch<4>(p, rows, stream) ||
-            tryLaunch<8>(p, rows, stream);
+    tryLaunch<1>(params, rows, stream) || tryLaunch<4>(params, rows, stream) ||
+            tryLaunch<8>(params, rows, stream);
 }
 
 } // namespace faiss_bits

@@ -1,5 +1,6 @@
 #include "kernels/common/DependentLaunch.h"
 #include "kernels/common/DynamicShared.h"
+#include "kernels/common/LaunchesTogether.h"
 #include "kernels/knn/direct/DirectFinish.cuh"
 #include "kernels/knn/direct/DirectLaunch.h"
 
@@ -35,13 +36,8 @@ void launchFinish(
         bytes = allowSharedBytes(kernel, wanted);
         p.stagesLeast = bytes == wanted;
     }
-    launchAfterPrevious(
-            kernel,
-            rows,
-            kThreads,
-            p.stagesLeast ? bytes : allowSharedBytes(kernel, kBytes),
-            stream,
-            p);
+    launchTogether(
+            kernel, rows, kThreads, p.stagesLeast ? bytes : kBytes, stream, p);
 }
 
 } // namespace

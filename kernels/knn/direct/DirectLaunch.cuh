@@ -3,8 +3,7 @@
 
 #include <algorithm>
 
-#include "kernels/common/DependentLaunch.h"
-#include "kernels/common/DynamicShared.h"
+#include "kernels/common/LaunchesTogether.h"
 #include "kernels/knn/direct/DirectLaunch.h"
 #include "kernels/knn/direct/DirectProducts.cuh"
 #include "kernels/knn/direct/DirectScan.cuh"
@@ -29,13 +28,7 @@ void launchDirectKernel(
     const size_t bytes = size_t(kQueries) * Scan::paddedDims(params.search.d) *
                     sizeof(double) +
             warps * Scan::kWarpBytes;
-    launchAfterPrevious(
-            kernel,
-            blocks,
-            warps * kWarpSize,
-            allowSharedBytes(kernel, bytes),
-            stream,
-            params);
+    launchTogether(kernel, blocks, warps * kWarpSize, bytes, stream, params);
 }
 
 template <Metric kMetric, int kQueries, class T>
@@ -92,12 +85,12 @@ void launchDirectSlotsKernel(
     const auto kernel = directSlotsKernel<kMetric, kQueries, T>;
     const size_t bytes =
             sizeof(double) * kQueries * directSlotsPadded(params.search.d);
-    launchAfterPrevious(
+    launchTogether(
             kernel,
             dim3(params.out.groups,
                  (params.search.rows + kQueries - 1) / kQueries),
             kDirectSlotsThreads,
-            allowSharedBytes(kernel, bytes),
+            bytes,
             stream,
             params);
 }
