@@ -133,6 +133,26 @@ TEST_F(AllPairsKnn, EveryK) {
     }
 }
 
+/// More vectors, of so large a k that a sample makes no limits.
+TEST_F(AllPairsKnn, NoSample) {
+    for (Hard kind : {Hard::Offset, Hard::Mixed}) {
+        for (Metric metric :
+             {Metric::L2, Metric::InnerProduct, Metric::Cosine}) {
+            for (auto [n, k] : std::vector<std::pair<int64_t, int>>{
+                         {16385, 1025}, {20046, 2048}, {32767, 2048}}) {
+                // More queries than stay in L2.
+                const int64_t q = (int64_t(6) << 20) / n + 9;
+                const CertifiedCase c = of(metric, n, q, 3, k);
+                ASSERT_TRUE(planOf(c).allPairs) << c.describe();
+                expectCanonical(c, kind);
+                if (HasFailure()) {
+                    return;
+                }
+            }
+        }
+    }
+}
+
 TEST_F(AllPairsKnn, SixteenBits) {
     for (DataType type : {DataType::Float16, DataType::BFloat16}) {
         for (bool exactQueries : {false, true}) {

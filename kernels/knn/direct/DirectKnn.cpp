@@ -84,6 +84,7 @@ bool bySlots(const FlatKnnProblem& p) {
 bool byProducts(const FlatKnnProblem& p) {
     const bool isCosine = p.metric == Metric::Cosine;
     return (isCosine || p.metric == Metric::InnerProduct) && p.numQueries > 1 &&
+            batchOf(p) <= kFewQueries &&
             p.d >= (isCosine ? kLeastCosineDims : kLeastProductDims) &&
             !bySlots(p) && directProductQueries(p.numQueries, p.d) > 0;
 }
