@@ -11,7 +11,7 @@
 /// Bound by: float64, by L2 three operations a component and pair of a unit.
 #pragma once
 
-#include "kernels/knn/all_pairs/AllPairsLaunch.h"
+#include "kernels/knn/all_pairs/MarkedUnits.cuh"
 #include "kernels/knn/certified/HeldComponent.cuh"
 
 namespace faiss_bits {
@@ -22,33 +22,27 @@ struct MarkedPairs {
     using Vectors = MatrixOfVectors;
     static_assert(Terms::kSums == 1);
 
-    static constexpr int kThreads = 256;
-    static constexpr int kWarps = kThreads / kWarpSize;
-    static constexpr int kSide = 64; // queries and vectors of a tile
-    static constexpr int kUnit = 4;  // of a unit
+    using Units = MarkedUnits;
+    static constexpr int kThreads = Units::kThreads;
+    static constexpr int kWarps = Units::kWarps;
+    static constexpr int kSide = Units::kSide;
+    static constexpr int kUnit = Units::kUnit;
     static constexpr int kPairs = kUnit * kUnit;
-    static constexpr int kMostGroups = kWarpSize; // of kUnit rows, of a side
     static constexpr int kOfWarp = kWarpSize / kPairLanes; // units at a time
-    static constexpr int kUnitsOfLane = 4;
-    static constexpr int kMostUnits = kUnitsOfLane * kOfWarp * kWarps;
+    static constexpr int kUnitsOfLane = Units::kMost / (kOfWarp * kWarps);
     static constexpr int kDepth = kWarpSize; // components at a time
     // Two more: rows four apart are found in different banks.
     static constexpr int kPitch = kDepth + 2;
     // The last unit may look behind the last row.
     static constexpr int kRoom = kSide + kUnit;
     static constexpr int kLoads = 2 * kSide / kWarps; // rows of a warp
-    enum Side { kOfQueries, kOfVectors };
-    static_assert(kSide == kProductQueries && kSide == kNarrowTile);
+    static constexpr int kOfQueries = Units::kOfQueries;
+    static constexpr int kOfVectors = Units::kOfVectors;
+    static_assert(kUnitsOfLane * kOfWarp * kWarps == Units::kMost);
 
     struct SharedStorage {
         double components[2][2][kRoom][kPitch]; // of two steps, of both sides
-        uint64_t marks[2][kSide];          // of a row: those of the other side
-        uint8_t order[2][kSide];           // rows of a side, by kinds
-        uint8_t first[2][kMostGroups + 1]; // places in that order
-        uint64_t ofGroups[2][kMostGroups]; // bits of vectors
-        uint32_t numGroups[2];
-        uint32_t numUnits[kMostGroups]; // of a group of queries
-        uint16_t units[kMostUnits];
+        typename Units::SharedStorage units;
     };
 
     SharedStorage& shared;
@@ -59,20 +53,8 @@ struct MarkedPairs {
     /// block need not be in step.
     __device__ __forceinline__ bool run(const TilePlace& place) const {
         __syncthreads();
-        readMarks(place);
-        __syncthreads();
-        turnMarks();
-        __syncthreads();
-        if (threadIdx.x / kWarpSize < 2) {
-            findKinds(threadIdx.x / kWarpSize);
-        }
-        __syncthreads();
-        if (shared.numGroups[kOfQueries] > kMostGroups ||
-            shared.numGroups[kOfVectors] > kMostGroups) {
-            return false;
-        }
-        const uint32_t units = findUnits();
-        if (units > kMostUnits) {
+        const uint32_t units = marked().find(place);
+        if (units > Units::kMost) {
             return false;
         }
         if (units > 0) {
@@ -82,166 +64,14 @@ struct MarkedPairs {
     }
 
    private:
+    __device__ __forceinline__ Units marked() const {
+        return {shared.units, params};
+    }
     __device__ __forceinline__ static int lane() {
         return threadIdx.x % kWarpSize;
     }
     __device__ __forceinline__ static int warp() {
         return threadIdx.x / kWarpSize;
-    }
-
-    /// Of the queries: four threads a row.
-    __device__ __forceinline__ void readMarks(const TilePlace& place) const {
-        constexpr int kOfRow = kThreads / kSide;
-        constexpr int kReads = kSide / kOfRow / 4; // of four columns
-        const uint32_t q = threadIdx.x / kOfRow;
-        const int part = threadIdx.x % kOfRow;
-        uint64_t marks = 0;
-        if (q < place.numRows) {
-            const float* row = params.distances +
-                    (place.firstRow + int64_t(q)) * params.stride + place.first;
-            float4 read[kReads];
-#pragma unroll
-            for (int i = 0; i < kReads; ++i) {
-                const int column = (i * kOfRow + part) * 4;
-                // Rows are padded.
-                read[i] = place.first + column < place.last
-                        ? *reinterpret_cast<const float4*>(row + column)
-                        : float4{};
-            }
-#pragma unroll
-            for (int i = 0; i < kReads; ++i) {
-                const int column = (i * kOfRow + part) * 4;
-                const float four[] = {
-                        read[i].x, read[i].y, read[i].z, read[i].w};
-#pragma unroll
-                for (int j = 0; j < 4; ++j) {
-                    const bool isMarked = four[j] != four[j] &&
-                            place.first + column + j < place.last;
-                    marks |= uint64_t(isMarked) << (column + j);
-                }
-            }
-        }
-#pragma unroll
-        for (int distance = 1; distance < kOfRow; distance *= 2) {
-            marks |= __shfl_xor_sync(kFullWarp, marks, distance);
-        }
-        if (part == 0) {
-            shared.marks[kOfQueries][q] = marks;
-        }
-    }
-
-    /// Those of the vectors.
-    __device__ __forceinline__ void turnMarks() const {
-        constexpr int kOfWarpColumns = kSide / kWarps;
-        const uint64_t low = shared.marks[kOfQueries][lane()];
-        const uint64_t high = shared.marks[kOfQueries][kWarpSize + lane()];
-#pragma unroll
-        for (int i = 0; i < kOfWarpColumns; ++i) {
-            const int v = warp() * kOfWarpColumns + i;
-            const uint64_t marks = __ballot_sync(kFullWarp, low >> v & 1) |
-                    uint64_t(__ballot_sync(kFullWarp, high >> v & 1))
-                            << kWarpSize;
-            if (lane() == i) {
-                shared.marks[kOfVectors][v] = marks;
-            }
-        }
-    }
-
-    /// The rows of a side that have marks, those of a kind side by side in
-    /// groups of up to kUnit: at least half of the marks of each are marks of
-    /// the first one of its kind. One warp calls it.
-    __device__ __forceinline__ void findKinds(int side) const {
-        const uint64_t(&marks)[kSide] = shared.marks[side];
-        const uint32_t before = (1u << lane()) - 1;
-        const uint64_t mine[2] = {marks[lane()], marks[kWarpSize + lane()]};
-        bool isLeft[2] = {mine[0] != 0, mine[1] != 0};
-        uint32_t place = 0;
-        uint32_t groups = 0;
-        while (groups <= kMostGroups) {
-            const uint32_t low = __ballot_sync(kFullWarp, isLeft[0]);
-            const uint32_t high = __ballot_sync(kFullWarp, isLeft[1]);
-            if ((low | high) == 0) {
-                break;
-            }
-            const uint64_t ofFirst =
-                    marks[low != 0 ? __ffs(low) - 1
-                                   : kWarpSize + __ffs(high) - 1];
-            uint32_t count = 0;
-#pragma unroll
-            for (int i = 0; i < 2; ++i) {
-                const bool is = isLeft[i] &&
-                        2 * __popcll(mine[i] & ofFirst) >= __popcll(mine[i]);
-                const uint32_t all = __ballot_sync(kFullWarp, is);
-                if (is) {
-                    shared.order[side][place + count + __popc(all & before)] =
-                            uint8_t(i * kWarpSize + lane());
-                    isLeft[i] = false;
-                }
-                count += __popc(all);
-            }
-            if (lane() * kUnit < count && groups + lane() < kMostGroups) {
-                shared.first[side][groups + lane()] =
-                        uint8_t(place + lane() * kUnit);
-            }
-            place += count;
-            groups += (count + kUnit - 1) / kUnit;
-        }
-        if (lane() == 0) {
-            shared.numGroups[side] = groups;
-            shared.first[side][min(groups, uint32_t(kMostGroups))] =
-                    uint8_t(place);
-        }
-    }
-
-    /// The units that have a mark, to shared.units if there is room; returns
-    /// how many they are. Those of the same queries side by side.
-    __device__ __forceinline__ uint32_t findUnits() const {
-        const uint32_t numQueries = shared.numGroups[kOfQueries];
-        const uint32_t numVectors = shared.numGroups[kOfVectors];
-        if (warp() < 2) {
-            // What the queries of a group have marks of, and the vectors of
-            // one.
-            const int side = warp();
-            uint64_t bits = 0;
-            if (lane() < int(shared.numGroups[side])) {
-                for (int i = shared.first[side][lane()];
-                     i < shared.first[side][lane() + 1];
-                     ++i) {
-                    const int row = shared.order[side][i];
-                    bits |= side == kOfQueries ? shared.marks[kOfQueries][row]
-                                               : uint64_t(1) << row;
-                }
-            }
-            shared.ofGroups[side][lane()] = bits;
-        }
-        __syncthreads();
-        uint32_t found[kMostGroups / kWarps];
-#pragma unroll
-        for (int i = 0; i < kMostGroups / kWarps; ++i) {
-            const uint32_t q = i * kWarps + warp();
-            const bool is = q < numQueries && lane() < int(numVectors) &&
-                    (shared.ofGroups[kOfQueries][q] &
-                     shared.ofGroups[kOfVectors][lane()]) != 0;
-            found[i] = __ballot_sync(kFullWarp, is);
-            if (lane() == 0) {
-                shared.numUnits[q] = __popc(found[i]);
-            }
-        }
-        __syncthreads();
-        const uint32_t ofLane = shared.numUnits[lane()];
-#pragma unroll
-        for (int i = 0; i < kMostGroups / kWarps; ++i) {
-            const uint32_t q = i * kWarps + warp();
-            const uint32_t at =
-                    __reduce_add_sync(
-                            kFullWarp, lane() < int(q) ? ofLane : 0u) +
-                    __popc(found[i] & ((1u << lane()) - 1));
-            if ((found[i] >> lane() & 1) != 0 && at < kMostUnits) {
-                shared.units[at] = uint16_t(q << 8 | uint32_t(lane()));
-            }
-        }
-        __syncthreads();
-        return __reduce_add_sync(kFullWarp, ofLane);
     }
 
     /// Component depth + lane of this warp's rows.
@@ -251,8 +81,8 @@ struct MarkedPairs {
             uint32_t (&next)[kLoads]) const {
         const CertifiedParams& search = params.search;
         const int c = depth + lane();
-        const int numQueries = numRows(kOfQueries);
-        const int numVectors = numRows(kOfVectors);
+        const int numQueries = marked().numRows(kOfQueries);
+        const int numVectors = marked().numRows(kOfVectors);
         Vectors::with(search, [&](const auto& vectors) {
             using Held = HeldComponent<std::remove_cvref_t<decltype(vectors)>>;
             const auto column = vectors.column(place, c);
@@ -260,7 +90,7 @@ struct MarkedPairs {
             for (int i = 0; i < kLoads / 2; ++i) {
                 const int at = warp() + i * kWarps;
                 next[i] = c < search.d && at < numVectors
-                        ? Held::at(column, shared.order[kOfVectors][at])
+                        ? Held::at(column, shared.units.order[kOfVectors][at])
                         : 0;
             }
         });
@@ -268,11 +98,11 @@ struct MarkedPairs {
         for (int i = 0; i < kLoads / 2; ++i) {
             const int at = warp() + i * kWarps;
             next[kLoads / 2 + i] = c < search.d && at < numQueries
-                    ? heldBits(
-                              search.queries
-                                      [place.row(shared.order[kOfQueries][at]) *
-                                               search.d +
-                                       c])
+                    ? heldBits(search.queries
+                                       [place.row(shared.units.order[kOfQueries]
+                                                                    [at]) *
+                                                search.d +
+                                        c])
                     : 0;
         }
     }
@@ -296,17 +126,13 @@ struct MarkedPairs {
         }
     }
 
-    __device__ __forceinline__ int numRows(int side) const {
-        return shared.first[side][shared.numGroups[side]];
-    }
-
     /// The unit of this lane, the j-th; those that there are not are the last.
     __device__ __forceinline__ uint32_t
     unitOf(int j, uint32_t units, bool& isThere) const {
         const uint32_t number =
                 (j * kWarps + warp()) * kOfWarp + lane() / kPairLanes;
         isThere = number < units;
-        return shared.units[min(number, units - 1)];
+        return shared.units.list[min(number, units - 1)];
     }
 
     __device__ __forceinline__ void compute(
@@ -322,8 +148,10 @@ struct MarkedPairs {
         for (int j = 0; j < kUnitsOfLane; ++j) {
             bool isThere = false;
             const uint32_t unit = unitOf(j, units, isThere);
-            queries[j] = shared.first[kOfQueries][unit >> 8] * kPitch + slot;
-            vectors[j] = shared.first[kOfVectors][unit & 0xFF] * kPitch + slot;
+            queries[j] =
+                    shared.units.first[kOfQueries][unit >> 8] * kPitch + slot;
+            vectors[j] =
+                    shared.units.first[kOfVectors][unit & 0xFF] * kPitch + slot;
             mine += __any_sync(kFullWarp, isThere);
         }
         uint32_t next[kLoads];
@@ -407,21 +235,21 @@ struct MarkedPairs {
         const int slot = threadIdx.x % kPairLanes;
         const int pair = (slot & 4 ? kPairs / 2 : 0) +
                 (slot & 2 ? kPairs / 4 : 0) + (slot & 1 ? kPairs / 8 : 0);
-        const uint8_t* first = shared.first[kOfQueries] + (unit >> 8);
+        const uint8_t* first = shared.units.first[kOfQueries] + (unit >> 8);
         const int q = first[0] + pair / kUnit;
         if (q >= first[1]) {
             return;
         }
         float* row = params.distances +
-                (place.firstRow + int64_t(shared.order[kOfQueries][q])) *
+                (place.firstRow + int64_t(shared.units.order[kOfQueries][q])) *
                         params.stride +
                 place.first;
-        first = shared.first[kOfVectors] + (unit & 0xFF);
+        first = shared.units.first[kOfVectors] + (unit & 0xFF);
 #pragma unroll
         for (int i = 0; i < kHeld; ++i) {
             const int v = first[0] + pair % kUnit + i;
             if (v < first[1]) {
-                row[shared.order[kOfVectors][v]] =
+                row[shared.units.order[kOfVectors][v]] =
                         canonical::toFloat32(Terms::finish(&sums[i]));
             }
         }
