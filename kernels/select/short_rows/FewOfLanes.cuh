@@ -1,9 +1,9 @@
 /// A few of the best of each row, 1 < k <= 80: a warp holds a row in registers,
 /// some thousand keys at a time.
 ///
-/// Each lane finds the least of its keys, or of two or four parts of them. What k
-/// of these are not above, k keys are not above, and in random order hardly more
-/// are: one sort of a few numbers a lane is the limit. Columns of what is
+/// Each lane finds the least of its keys, or of two or four parts of them. What
+/// k of these are not above, k keys are not above, and in random order hardly
+/// more are: one sort of a few numbers a lane is the limit. Columns of what is
 /// within it go to shared memory; their keys are read again, from L1.
 ///
 /// Bound by: instructions (docs/design/selection_short_rows.md).
@@ -31,15 +31,17 @@ class FewOfLanes {
     static_assert(kItems % kGroup == 0);
     /// So many entries are sorted in less time than more.
     static constexpr uint32_t kSoon = (kMinima <= 2 ? 2 : 4) * kWarpSize;
+    /// Random keys hardly ever have more within their limit and equal numbers;
+    /// k is fewer, so that k of such a chunk are not above it.
+    static constexpr uint32_t kManyWithin = kMinima * kWarpSize;
+    static constexpr int kManyTies = 4;
 
    public:
     static constexpr uint32_t kRoom = Full::kRoom;
 
     /// room: [kRoom], of the row.
-    __device__ __forceinline__ FewOfLanes(
-            const SelectParams& params,
-            uint32_t row,
-            uint32_t* room)
+    __device__ __forceinline__
+    FewOfLanes(const SelectParams& params, uint32_t row, uint32_t* room)
             : params_(params), row_(row), room_(room) {
         const uintptr_t first =
                 reinterpret_cast<uintptr_t>(Full::keysOf(params, row));
@@ -168,6 +170,14 @@ class FewOfLanes {
             }
             return sum;
         }
+        __device__ __forceinline__ Bits without(const Bits& other) const {
+            Bits rest;
+#pragma unroll
+            for (int w = 0; w < kWords; ++w) {
+                rest.words[w] = words[w] & ~other.words[w];
+            }
+            return rest;
+        }
     };
     template <bool kLess>
     __device__ __forceinline__ Bits within(uint32_t key) const {
@@ -182,8 +192,8 @@ class FewOfLanes {
         return bits;
     }
 
-    /// Whether a lower limit is worth a sort: with twice as many columns half as
-    /// many of each chunk are within it.
+    /// Whether a lower limit is worth a sort: with twice as many columns half
+    /// as many of each chunk are within it.
     __device__ __forceinline__ bool lowersLimit(uint32_t base) const {
         const uint32_t chunk = base / kColumns;
         return (chunk & (chunk + 1)) == 0 &&
@@ -199,28 +209,74 @@ class FewOfLanes {
             takeInOrder(base);
             return;
         }
-        Bits bits = within<false>(most);
-        uint32_t total = Group::sum(bits.count());
-        if (held_.count + total > kRoom) {
-            if (base > 0) {
-                if (held_.count > uint32_t(params_.k)) {
-                    held_ = Full::narrow(params_, row_, room_, held_);
-                }
-                most = min(held_.most, limit());
-                bits = within<false>(most);
-                total = Group::sum(bits.count());
-            }
-            if (held_.count + total > kRoom) {
-                takeMany(base, most, bits);
-                return;
-            }
+        const Bits bits = within<false>(most);
+        const uint32_t total = Group::sum(bits.count());
+        if (total > kManyWithin || held_.count + total > kRoom) {
+            takeMany(base, most, bits, total);
+            return;
         }
         append(base, bits);
         // k of these columns, or of those before, are not above it.
         if (most < held_.most) {
-            held_.limit = most;
-            held_.most = Full::below(most);
+            lowerLimit(most);
         }
+    }
+
+    __device__ __forceinline__ void lowerLimit(uint32_t most) {
+        held_.limit = most;
+        held_.most = Full::below(most);
+    }
+
+    /// Where more of the chunk are within a limit than of random keys: if it is
+    /// the k-th key, as where many are equal, what is less and the first equal
+    /// ones; else all of them, or where these have no room, one step of 32
+    /// columns after the other.
+    __device__ __forceinline__ void takeMany(
+            uint32_t base,
+            uint32_t most,
+            Bits bits,
+            uint32_t total) {
+        bool isFull = held_.count + total > kRoom;
+        if (isFull && base > 0) {
+            if (held_.count > uint32_t(params_.k)) {
+                held_ = Full::narrow(params_, row_, room_, held_);
+            }
+            most = min(held_.most, limit());
+            bits = within<false>(most);
+            total = Group::sum(bits.count());
+            isFull = held_.count + total > kRoom;
+        }
+        Bits equal;
+        uint32_t wanted = 0; // of these
+        if (isFull || (total > kManyWithin && areTied(most))) {
+            const Bits less = within<true>(most);
+            const uint32_t numLess = Group::sum(less.count());
+            if (numLess < uint32_t(params_.k)) {
+                equal = bits.without(less);
+                wanted = uint32_t(params_.k) - numLess;
+                bits = less;
+            } else if (isFull) {
+                held_.most = most;
+                takeInOrder(base);
+                return;
+            }
+        }
+        append(base, bits);
+        appendEqual(base, equal, wanted);
+        if (most < held_.most || wanted > 0) {
+            lowerLimit(most);
+        }
+    }
+
+    /// Whether so many of the lanes' numbers are the limit that many keys are.
+    __device__ __forceinline__ bool areTied(uint32_t limit) const {
+        const float most = keyValue(limit);
+        int numTied = 0;
+#pragma unroll
+        for (float one : least_) {
+            numTied += __popc(__ballot_sync(kFullWarp, one == most));
+        }
+        return numTied >= kManyTies;
     }
 
     __device__ __forceinline__ void append(uint32_t base, const Bits& bits) {
@@ -241,33 +297,21 @@ class FewOfLanes {
         }
     }
 
-    /// Where more of the chunk are within a limit than there is room for: if it
-    /// is the k-th key, as where many are equal, what is less and the first
-    /// equal ones; else one step of 32 columns after the other.
-    __device__ __forceinline__ void takeMany(
+    /// The first so many of the chunk's equal keys, one step of 32 columns
+    /// after the other.
+    __device__ __forceinline__ void appendEqual(
             uint32_t base,
-            uint32_t most,
-            const Bits& bits) {
-        const Bits less = within<true>(most);
-        const uint32_t k = uint32_t(params_.k);
-        const uint32_t numLess = Group::sum(less.count());
-        if (numLess >= k) {
-            held_.most = most;
-            takeInOrder(base);
-            return;
-        }
-        append(base, less);
-        uint32_t wanted = k - numLess;
+            const Bits& equal,
+            uint32_t wanted) {
+#pragma unroll 1
         for (int i = 0; i < kItems && wanted > 0; ++i) {
-            const uint32_t mine = i < 32
-                    ? bits.words[0] & ~less.words[0]
-                    : bits.words[kWords - 1] & ~less.words[kWords - 1];
+            const uint32_t mine =
+                    i < 32 ? equal.words[0] : equal.words[kWords - 1];
             // In the order of columns.
             const uint32_t word = __shfl_xor_sync(kFullWarp, mine, i % 32);
             const bool isEqual = (word >> i % 32 & 1) != 0;
             const uint32_t all = __ballot_sync(kFullWarp, isEqual);
-            const uint32_t place =
-                    __popc(all & ((1u << Group::lane()) - 1));
+            const uint32_t place = __popc(all & ((1u << Group::lane()) - 1));
             if (isEqual && place < wanted) {
                 room_[held_.count + place] =
                         base - skew_ + i * kWarpSize + Group::lane();
@@ -276,8 +320,6 @@ class FewOfLanes {
             held_.count += taken;
             wanted -= taken;
         }
-        held_.limit = most;
-        held_.most = Full::below(most);
     }
 
     __device__ __forceinline__ void takeInOrder(uint32_t base) {
@@ -309,7 +351,7 @@ class FewOfLanes {
 
     const SelectParams& params_;
     const uint32_t row_;
-    uint32_t* room_;  // columns, [kRoom]
+    uint32_t* room_; // columns, [kRoom]
     // The row's columns are the places from skew_ to end_ of lines of 32 keys,
     // each of which is one of L1's, or half of it.
     uintptr_t lines_;
@@ -320,10 +362,12 @@ class FewOfLanes {
     float values_[kItems]; // of the chunk, in the order of "smallest first"
 };
 
-/// Blocks of a multiprocessor that there are registers for: the compiler, left to
-/// itself, takes more for loads that it has in flight anyway.
+/// Blocks of a multiprocessor that there are registers for: the compiler, left
+/// to itself, takes more for loads that it has in flight anyway.
 template <int kItems>
-constexpr int kFewOfLanesBlocks = kItems <= 32 ? 8 : kItems <= 48 ? 6 : 5;
+constexpr int kFewOfLanesBlocks = kItems <= 32 ? 8
+        : kItems <= 48                         ? 6
+                                               : 5;
 
 /// A warp a row.
 template <class T, int kItems, int kMinima>
