@@ -143,7 +143,7 @@ endforeach()
 
 # The same of rows that a block holds: keys of a thread (FewOfBlockPlan.cpp).
 set(signatures "")
-foreach(items 32 48 64)
+foreach(items 32 40 48 64)
   list(APPEND signatures
     "launchFewOfBlock<${items}>(const ShortRowsParams&, cudaStream_t)")
 endforeach()

@@ -182,7 +182,8 @@ double fewOfPacks(FewOfPacksShape shape, const Shape& s) {
 
 /// The same of rows that a block holds (issue slots by profile, H100).
 double fewOfBlock(int items, const Shape& s) {
-    const double row = 1.1e-3 + 38e-6 * items + 20e-6 * s.k;
+    const double warps = fewOfBlockThreads(items) / 128.0;
+    const double row = 1.1e-3 + 38e-6 * items * warps + 20e-6 * s.k;
     return 8.5 + std::max(1.04 * s.read, s.rows * row / s.arithmetic);
 }
 

@@ -107,13 +107,13 @@ TEST_F(FewOfBlock, EveryAddress) {
 
 /// More blocks than run at a time.
 TEST_F(FewOfBlock, ManyRows) {
-    for (int64_t cols : {2049, 5181, 8161}) {
+    for (int64_t cols : {2049, 5181, 8161, 10209}) {
         expectFew(shortRowsCase(1001, cols), {2, 31, 64});
     }
 }
 
 TEST_F(FewOfBlock, Layouts) {
-    for (int64_t cols : {3500, 5181}) {
+    for (int64_t cols : {3500, 5181, 9001}) {
         forEachLayout(shortRowsCase(20, cols), [&](const SelectCase& c) {
             expectFew(c, {2, 31, 64});
         });
@@ -123,7 +123,7 @@ TEST_F(FewOfBlock, Layouts) {
 /// The best of a row at even distances, or equal: a number of a thread may hide
 /// all of them.
 TEST_F(FewOfBlock, Periods) {
-    for (int64_t cols : {2500, 4161, 7001}) {
+    for (int64_t cols : {2500, 4161, 7001, 9001}) {
         for (int period :
              {1, 2, 3, 16, 31, 32, 33, 100, 128, 256, 512, 1000, 2048}) {
             for (int levels : {4, 1 << 20}) {
@@ -152,7 +152,7 @@ TEST_F(FewOfBlock, Periods) {
 /// Fewer numbers than k, here and there none, so that NaN is among the best;
 /// and as many as k in one thread.
 TEST_F(FewOfBlock, FewNumbers) {
-    for (int64_t cols : {5184, 8000}) {
+    for (int64_t cols : {5184, 8000, 9600}) {
         for (int k : takenOf(shortRowsCase(kRows, cols), {2, 3, 31, 64})) {
             std::vector<float> keys(kRows * cols, NAN);
             for (int64_t row = 0; row < kRows; ++row) {
@@ -175,16 +175,17 @@ TEST_F(FewOfBlock, FewNumbers) {
 
 /// All of the best with one thread, or with few: more than there is room for.
 TEST_F(FewOfBlock, BestOfFewThreads) {
-    for (int64_t cols : {5184, 8000}) {
+    for (int64_t cols : {5184, 8000, 9600}) {
         for (int spread : {1, 4, 32}) {
+            const int64_t warps = cols > 8161 ? 8 : 4;
             std::vector<float> keys(kRows * cols);
             for (int64_t i = 0; i < kRows * cols; ++i) {
                 const int64_t row = i / cols;
                 const int64_t column = i % cols;
-                // Lines of the first warp, lanes turned by the line.
+                // Lines of one warp, lanes turned by the line.
                 const int64_t line = column / 32;
-                const bool isBest = line % 4 == row % 2 &&
-                        int(column % 32 ^ line / 4 % 32) < spread;
+                const bool isBest = line % warps == row % 2 &&
+                        int(column % 32 ^ line / warps % 32) < spread;
                 keys[i] = isBest ? -float(column * 7 % 1000) : float(column);
             }
             for (int k : takenOf(shortRowsCase(kRows, cols), {2, 31, 41, 64})) {

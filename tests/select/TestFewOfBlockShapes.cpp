@@ -16,14 +16,14 @@ TEST(FewOfBlockShapes, HoldRows) {
             const SelectProblem p = onH200(100000, cols, k);
             const int items = fewOfBlockItems(p);
             const bool isTaken = cols >= (k <= 40 ? 3042 : 2049) &&
-                    cols <= 8161 && k >= 2 && k <= 64;
+                    cols <= 10209 && k >= 2 && k <= 64;
             ASSERT_EQ(items > 0, isTaken) << cols << " k=" << k;
             if (!isTaken) {
                 continue;
             }
             // A row may begin at any of the 32 keys of a line.
-            EXPECT_LE(31 + cols, kFewOfBlockThreads * items) << cols;
-            EXPECT_LE(2 * k, kFewOfBlockThreads) << cols << " k=" << k;
+            EXPECT_LE(31 + cols, fewOfBlockThreads(items) * items) << cols;
+            EXPECT_LE(2 * k, kFewOfBlockNumbers) << cols << " k=" << k;
             EXPECT_NO_THROW(fewOfBlockLaunch(items)) << cols;
             EXPECT_EQ(fewOfLanesShape(p).items, 0) << cols << " k=" << k;
         }
@@ -40,7 +40,10 @@ TEST(FewOfBlockShapes, HaveAsFewKeysAsThereAre) {
     EXPECT_EQ(items(6113), 48);
     EXPECT_EQ(items(6114), 64);
     EXPECT_EQ(items(8161), 64);
-    EXPECT_EQ(items(8162), 0);
+    EXPECT_EQ(items(8162), 40);
+    EXPECT_EQ(fewOfBlockThreads(40), 256);
+    EXPECT_EQ(items(10209), 40);
+    EXPECT_EQ(items(10210), 0);
 }
 
 TEST(FewOfBlockShapes, AreOfManyRowsOfFloats) {
@@ -63,7 +66,7 @@ TEST(FewOfBlockShapes, AreOfManyRowsOfFloats) {
 
 TEST(FewOfBlockShapes, HaveNoOtherKernels) {
     EXPECT_THROW(fewOfBlockLaunch(0), Error);
-    EXPECT_THROW(fewOfBlockLaunch(40), Error);
+    EXPECT_THROW(fewOfBlockLaunch(56), Error);
 }
 
 } // namespace

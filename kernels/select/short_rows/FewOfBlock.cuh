@@ -1,10 +1,10 @@
 /// A few of the best of each row of some thousand columns: a block holds the
 /// row in registers.
 ///
-/// Each thread finds the least of its keys. What k of these are not above, k
-/// keys are not above, and in random order hardly more are: a warp sorts them,
-/// and the k-th is the limit. Columns of what is within it go to shared memory;
-/// their keys are read again, from L1, and ranks are counted.
+/// Each thread, or two of them, find the least of their keys. What k of these
+/// are not above, k keys are not above, and in random order hardly more are: a
+/// warp sorts them, and the k-th is the limit. Columns of what is within it go
+/// to shared memory; their keys are read again, from L1, and ranks are counted.
 ///
 /// Bound by: the read, and where a multiprocessor holds few blocks by the chain
 /// of one row (docs/design/selection_blocks.md).
@@ -21,11 +21,11 @@ namespace faiss_bits {
 /// A row of floats without bias. kItems: keys of a thread.
 template <int kItems>
 class FewOfBlock {
-    static constexpr int kThreads = kFewOfBlockThreads;
-    using Shared = FewOfBlockShared;
-    using Full = FewOfBlockFull;
+    static constexpr int kThreads = fewOfBlockThreads(kItems);
+    using Full = FewOfBlockFull<kThreads>;
+    using Finish = FewOfBlockFinish<kThreads>;
     using Bits = FewOfBlockBits<kItems>;
-    static constexpr uint32_t kRoom = Shared::kRoom;
+    static constexpr uint32_t kRoom = kFewOfBlockRoom;
     static constexpr int kWarps = kThreads / kWarpSize;
     /// So many numbers that equal the limit say that many keys do.
     static constexpr int kManyTies = 8;
@@ -34,6 +34,10 @@ class FewOfBlock {
     static_assert(kItems % kGroup == 0);
 
    public:
+    using Shared = FewOfBlockShared<kThreads>;
+    static_assert(kItems * kWarps <= int(Shared::kMostLines));
+    static_assert(mostColsOfBlock(kItems) <= int(Finish::kRankStep));
+
     __device__ __forceinline__
     FewOfBlock(const SelectParams& params, uint32_t row, Shared& shared)
             : params_(params), row_(row), shared_(shared) {
@@ -52,7 +56,7 @@ class FewOfBlock {
         }
         findLeast();
         // kNanKey where the numbers do not say.
-        const uint32_t limit = kthOf(FewOfBlockFinish::keyOf(least_));
+        const uint32_t limit = kthOf(Finish::keyOf(least_));
         uint32_t count = kRoom + 1;
         if (shared_.numTied < kManyTies) {
             keep(within(keyValue(limit)));
@@ -64,14 +68,14 @@ class FewOfBlock {
             __syncthreads();
             count = shared_.count;
         }
-        const FewOfBlockFinish finish{params_, row_, shared_};
+        const Finish finish{params_, row_, shared_};
         // Fewer than k: NaN is among the best.
         if (count > kRoom || count < uint32_t(params_.k)) {
             Full::selectByEntries(shared_, params_, row_);
         } else if (count <= kThreads) {
             finish.template run<1>(count);
         } else {
-            finish.template run<kFewOfBlockRoom>(count);
+            finish.template run<kRoom / kThreads>(count);
         }
     }
 
@@ -124,7 +128,7 @@ class FewOfBlock {
                 }
             }
         }
-        const float times = FewOfBlockFinish::signOf(params_);
+        const float times = Finish::signOf(params_);
 #pragma unroll
         for (int i = 0; i < kItems; ++i) {
             values_[i] *= times;
@@ -144,11 +148,19 @@ class FewOfBlock {
     }
 
     __device__ __forceinline__ void sortNumbers() {
-        constexpr int kEach = kThreads / kWarpSize;
+        constexpr int kEach = kFewOfBlockNumbers / kWarpSize;
         uint32_t numbers[kEach];
 #pragma unroll
         for (int i = 0; i < kEach; ++i) {
-            numbers[i] = shared_.numbers[i * kWarpSize + lane()];
+            const uint32_t place = i * kWarpSize + lane();
+            numbers[i] = shared_.numbers[place];
+            if constexpr (kThreads > kFewOfBlockNumbers) {
+                // Lines of the two threads lie apart.
+                static_assert(kThreads == 2 * kFewOfBlockNumbers);
+                numbers[i] =
+                        min(numbers[i],
+                            shared_.numbers[place + kFewOfBlockNumbers]);
+            }
         }
         GroupSort<kWarpSize, kEach>::sort(numbers);
         const uint32_t place = uint32_t(params_.k) - 1;
@@ -286,16 +298,19 @@ class FewOfBlock {
 
 /// Blocks of a multiprocessor that there are registers for.
 template <int kItems>
-constexpr int kFewOfBlockBlocks = kItems <= 32 ? 8
-        : kItems <= 48                         ? 6
-                                               : 5;
+constexpr int kFewOfBlockBlocks = fewOfBlockThreads(kItems) == 256 ? 4
+        : kItems <= 32                                             ? 8
+        : kItems <= 48                                             ? 6
+                                                                   : 5;
 
 /// A block a row.
 template <int kItems>
-__global__ void __launch_bounds__(kFewOfBlockThreads, kFewOfBlockBlocks<kItems>)
+__global__ void __launch_bounds__(
+        fewOfBlockThreads(kItems),
+        kFewOfBlockBlocks<kItems>)
         fewOfBlockKernel(const __grid_constant__ ShortRowsParams params) {
     using Row = FewOfBlock<kItems>;
-    __shared__ FewOfBlockShared shared;
+    __shared__ typename Row::Shared shared;
     Row(params.select, params.select.firstRow + blockIdx.x, shared).run();
 }
 

@@ -10,16 +10,16 @@ namespace faiss_bits {
 
 /// All threads of the block call run(). shared: columns, `count` of them, and
 /// rankSum zero.
+template <int kThreads>
 struct FewOfBlockFinish {
-    static constexpr int kThreads = kFewOfBlockThreads;
-    static constexpr uint32_t kRankStep = 8192; // no fewer than the columns
-    static_assert(mostColsOfBlock(kFewOfBlockMostItems) <= int(kRankStep));
+    using Shared = FewOfBlockShared<kThreads>;
+    static constexpr uint32_t kRankStep = 16384; // no fewer than the columns
     // Rank and column are exact as a float.
-    static_assert(FewOfBlockShared::kRoom * kRankStep <= 1 << 24);
+    static_assert(Shared::kRoom * kRankStep <= 1 << 24);
 
     const SelectParams& params;
     const uint32_t row;
-    FewOfBlockShared& shared;
+    Shared& shared;
 
     /// As orderedKey, of a number or of the one NaN that fminf has.
     __device__ __forceinline__ static uint32_t keyOf(float value) {
@@ -34,7 +34,7 @@ struct FewOfBlockFinish {
     /// Ranks of the survivors, at most kEach of a thread, and the results.
     template <int kEach>
     __device__ __forceinline__ void run(uint32_t count) const {
-        const float* from = FewOfBlockFull::keysOf(params, row);
+        const float* from = FewOfBlockFull<kThreads>::keysOf(params, row);
         uint32_t columns[kEach] = {};
         float mine[kEach];
 #pragma unroll

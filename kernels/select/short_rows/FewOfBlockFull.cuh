@@ -9,16 +9,16 @@
 
 namespace faiss_bits {
 
+template <int kThreads>
 struct FewOfBlockShared {
-    using Narrow = BlockNarrow<kFewOfBlockThreads>;
+    using Narrow = BlockNarrow<kThreads>;
     /// Survivors that there is room for.
-    static constexpr uint32_t kRoom = kFewOfBlockRoom * kFewOfBlockThreads;
+    static constexpr uint32_t kRoom = kFewOfBlockRoom;
     /// Of 32 keys, in a row of the most items.
-    static constexpr uint32_t kMostLines =
-            kFewOfBlockMostItems * (kFewOfBlockThreads / kWarpSize);
+    static constexpr uint32_t kMostLines = 320;
 
     union {
-        uint32_t numbers[kFewOfBlockThreads];
+        uint32_t numbers[kThreads]; // the threads' least keys
         uint32_t lines[kMostLines]; // threads whose first key is there
         Narrow::SharedStorage narrow;
     };
@@ -78,10 +78,11 @@ struct FewOfBlockBits {
     }
 };
 
+template <int kThreads>
 struct FewOfBlockFull {
-    static constexpr int kThreads = kFewOfBlockThreads;
-    static constexpr uint32_t kRoom = FewOfBlockShared::kRoom;
-    using Narrow = FewOfBlockShared::Narrow;
+    using Shared = FewOfBlockShared<kThreads>;
+    static constexpr uint32_t kRoom = Shared::kRoom;
+    using Narrow = typename Shared::Narrow;
 
     __device__ __forceinline__ static const float* keysOf(
             const SelectParams& params,
@@ -94,7 +95,7 @@ struct FewOfBlockFull {
     /// read again, by their entries. Out of line and static, so that it costs
     /// the others no registers.
     __device__ static __noinline__ void selectByEntries(
-            FewOfBlockShared& shared,
+            Shared& shared,
             const SelectParams& params,
             uint32_t row) {
         const float* keys = keysOf(params, row);

@@ -10,7 +10,7 @@ namespace faiss_bits {
 template <int kItems>
 void launchFewOfBlock(const ShortRowsParams& params, cudaStream_t stream) {
     fewOfBlockKernel<kItems>
-            <<<params.rows, kFewOfBlockThreads, 0, stream>>>(params);
+            <<<params.rows, fewOfBlockThreads(kItems), 0, stream>>>(params);
     BITS_CUDA_CHECK(cudaGetLastError());
 }
 

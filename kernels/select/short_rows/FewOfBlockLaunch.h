@@ -4,16 +4,22 @@
 
 namespace faiss_bits {
 
-/// FewOfBlock.cuh: threads of a row, and survivors of a thread that there is
-/// room for.
-constexpr int kFewOfBlockThreads = 128;
-constexpr int kFewOfBlockRoom = 2;
-constexpr int kFewOfBlockMostItems = 64; // keys of a thread
+/// FewOfBlock.cuh: numbers among which the limit is sought, and survivors that
+/// there is room for.
+constexpr int kFewOfBlockNumbers = 128;
+constexpr int kFewOfBlockRoom = 256;
+
+/// Keys of a thread of its kernels, by the length of rows, and threads of a
+/// row.
+constexpr int kFewOfBlockItems[] = {32, 48, 64, 40};
+constexpr int fewOfBlockThreads(int items) {
+    return items == 40 ? 256 : 128;
+}
 
 /// Columns of a row that begins at the last key of a line of 32, that so many
 /// keys of a thread hold.
 constexpr int mostColsOfBlock(int items) {
-    return kFewOfBlockThreads * items - 31;
+    return fewOfBlockThreads(items) * items - 31;
 }
 
 /// Enqueues one launch. kernels/select/Select.cmake lists the instances.

@@ -7,8 +7,8 @@ namespace faiss_bits {
 
 namespace {
 
-/// Up to half of the threads' least keys are among the k best.
-constexpr int kMostK = kFewOfBlockThreads / 2;
+/// Up to half of the numbers are among the k best.
+constexpr int kMostK = kFewOfBlockNumbers / 2;
 /// Shorter rows with few results are faster by a warp in two turns
 /// (FewOfLanes.cuh), with more by a block.
 constexpr int kMostKOfLanes = 40;
@@ -23,7 +23,7 @@ int fewOfBlockItems(const SelectProblem& p) {
         areFewShortRows(p)) {
         return 0;
     }
-    for (int items : {32, 48, 64}) {
+    for (int items : kFewOfBlockItems) {
         if (p.cols <= mostColsOfBlock(items)) {
             return items;
         }
@@ -33,6 +33,8 @@ int fewOfBlockItems(const SelectProblem& p) {
 
 FewOfBlockLaunch fewOfBlockLaunch(int items) {
     switch (items) {
+        case 40:
+            return launchFewOfBlock<40>;
         case 32:
             return launchFewOfBlock<32>;
         case 48:

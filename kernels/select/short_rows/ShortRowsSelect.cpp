@@ -199,8 +199,8 @@ struct ShortRowsFamily {
                 return "lists of lanes";
             }
             if (block > 0) {
-                return std::to_string(kFewOfBlockThreads) +
-                        " threads a row, limits from the least key of each, " +
+                return std::to_string(fewOfBlockThreads(block)) +
+                        " threads a row, limits from 128 least keys, " +
                         std::to_string(block) + " keys of a thread";
             }
             if (lanes.items > 0) {
