@@ -1,11 +1,13 @@
-/// The sort of the buckets: nearly all by their entries' distances, the few
-/// whose entries lie together, or that are too large, by merging, in the same
-/// launch: where rows are few, launches are most of the time.
+/// The sort of the buckets: nearly all by their entries' distances, those whose
+/// entries lie together by bins between some of them, and the few that are too
+/// large by merging, in the same launch: where rows are few, launches are most
+/// of the time.
 #pragma once
 
 #include <cub/block/block_merge_sort.cuh>
 
 #include "kernels/device/BucketSort.cuh"
+#include "kernels/device/DrawnBinSort.cuh"
 #include "kernels/device/Narrow.cuh"
 #include "kernels/survivors/SurvivorBuckets.cuh"
 #include "kernels/survivors/WriteResult.cuh"
@@ -13,6 +15,7 @@
 namespace faiss_bits {
 
 using SurvivorBucketSort = BucketSort<kBucketThreads, kBucketItems>;
+using SurvivorDrawnSort = DrawnBinSort<kBucketThreads, kBucketItems>;
 
 /// Where sorted entries of level 0 go: to the result.
 template <class T>
@@ -101,6 +104,7 @@ using SurvivorNarrow = BlockNarrow<kBucketThreads>;
 /// Of a block that sorts a bucket, one way or the other.
 union SurvivorSortMemory {
     typename SurvivorBucketSort::SharedStorage sort;
+    typename SurvivorDrawnSort::SharedStorage drawn;
     struct {
         union {
             typename SurvivorNarrow::SharedStorage narrow;
@@ -199,12 +203,22 @@ struct BucketMerge {
     }
 };
 
-/// Out of line, so that it costs the others no registers.
+/// Of a bucket that is too large, or whose entries lie together. Out of line,
+/// so that it costs the others no registers.
 template <class Out>
-__device__ __noinline__ void mergeBucket(
+__device__ __noinline__ void sortCrowded(
         SurvivorSortMemory& memory,
         const SurvivorSortParams& p,
         SurvivorBucket bucket) {
+    if (bucket.count <= kBucketRoom) {
+        const auto put = [&](uint32_t place, uint64_t entry) {
+            Out::put(p, bucket.row, bucket.start + place, entry);
+        };
+        if (SurvivorDrawnSort{memory.drawn}.sort(
+                    bucket.entries, bucket.count, put)) {
+            return;
+        }
+    }
     BucketMerge<Out>{memory, p, bucket}.run();
 }
 
@@ -230,7 +244,7 @@ __device__ __forceinline__ void sortBucket(
             return;
         }
     }
-    mergeBucket<Out>(memory, p, bucket);
+    sortCrowded<Out>(memory, p, bucket);
 }
 
 /// Where the buckets of a row begin, for more than kMostSummed. One block a

@@ -205,8 +205,9 @@ TEST_F(SurvivorSort, SmallRuns) {
     c.cols = 9000;
     c.counts = {8000, 2100};
     SortData(c).expectSorts(7000);
-    c.bucket = 5000;
     c.values = Values::FewDistinct;
+    SortData(c).expectSorts(7000);
+    c.bucket = 5000;
     SortData(c).expectSorts(7000);
     c.bucket = 128;
     c.sorted = false;
