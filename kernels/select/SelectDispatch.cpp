@@ -44,6 +44,17 @@ bool isMinimum(const SelectProblem& p) {
 }
 constexpr idx_t kMostShortMinimumCols = 16384;
 
+/// Half of a row of floats and more, of more columns than are one bucket of
+/// survivors: hardly any are left out, and the block that sorts all of them
+/// reads no sample and writes no list. Few rows have plans of one launch.
+bool isHalfOfRows(const SelectProblem& p) {
+    constexpr idx_t kMostBucketCols = 3584;
+    constexpr idx_t kManyRows = 32; // of a multiprocessor
+    return sizeOf(p.keyType) == 4 && !p.hasColBias() && p.k > kMaxSelectK &&
+            2 * idx_t(p.k) >= p.cols && p.cols > kMostBucketCols &&
+            p.rows > kManyRows * p.device.multiprocessors;
+}
+
 /// The first row of the table that fits and whose algorithm takes the problem.
 SelectAlgorithm tabled(const SelectProblem& p) {
     if (isMinimum(p) && p.cols > 0) {
@@ -59,6 +70,10 @@ SelectAlgorithm tabled(const SelectProblem& p) {
         // kernels before combs (measured, H200).
         const bool isBlocks = row->algorithm == SelectAlgorithm::ShortRows &&
                 p.k > 1 && (holdsRows(p) || combsAreFaster(p));
+        if (row->algorithm == SelectAlgorithm::SampleThreshold &&
+            isHalfOfRows(p) && takes(SelectAlgorithm::Sort)) {
+            return SelectAlgorithm::Sort;
+        }
         return isBlocks ? SelectAlgorithm::SampleThreshold : row->algorithm;
     }
     return p.k <= kMaxSelectK ? SelectAlgorithm::Bits

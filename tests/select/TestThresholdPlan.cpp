@@ -293,6 +293,22 @@ TEST(ThresholdPlans, LongRowsHaveAnotherTurn) {
     EXPECT_GT(without, 10u);
 }
 
+/// Half of the columns and more, of more than a block sorts as survivors, where
+/// rows are many.
+TEST(SelectTables, HalfOfManyRowsOfFloatsIsSorted) {
+    const auto chosen = [](idx_t rows, idx_t cols, int k) {
+        return chosenAlgorithm(onH200(rows, cols, k));
+    };
+    EXPECT_EQ(chosen(7384, 4457, 2370), SelectAlgorithm::Sort);
+    EXPECT_EQ(chosen(32 * 132 + 1, 4096, 2049), SelectAlgorithm::Sort);
+    EXPECT_EQ(chosen(32 * 132, 4096, 2049), SelectAlgorithm::SampleThreshold);
+    EXPECT_EQ(chosen(7384, 4096, 2048), SelectAlgorithm::SampleThreshold);
+    EXPECT_EQ(chosen(7384, 4457, 2228), SelectAlgorithm::SampleThreshold);
+    EXPECT_EQ(chosen(7384, 4457, 2229), SelectAlgorithm::Sort);
+    EXPECT_EQ(chosen(7384, 3584, 2800), SelectAlgorithm::SampleThreshold);
+    EXPECT_EQ(chosen(7384, 3585, 2800), SelectAlgorithm::Sort);
+}
+
 /// Bits is chosen for one key alone: tune_select.py says why. No sample is
 /// drawn for one key.
 TEST(SelectTables, BitsAreForTheBestAlone) {
