@@ -1,9 +1,9 @@
 /// A few of the best of each row, 1 < k <= 80: a warp holds a row in registers,
 /// some thousand keys at a time.
 ///
-/// Each lane finds the least of its keys, or of two or four parts of them. What k
-/// of these are not above, k keys are not above, and in random order hardly more
-/// are: one sort of a few numbers a lane is the limit. Columns of what is
+/// Each lane finds the least of its keys, or of two or four parts of them. What
+/// k of these are not above, k keys are not above, and in random order hardly
+/// more are: one sort of a few numbers a lane is the limit. Columns of what is
 /// within it go to shared memory; their keys are read again, from L1.
 ///
 /// Bound by: instructions (docs/design/selection_short_rows.md).
@@ -40,10 +40,8 @@ class FewOfLanes {
     static constexpr uint32_t kRoom = Full::kRoom;
 
     /// room: [kRoom], of the row.
-    __device__ __forceinline__ FewOfLanes(
-            const SelectParams& params,
-            uint32_t row,
-            uint32_t* room)
+    __device__ __forceinline__
+    FewOfLanes(const SelectParams& params, uint32_t row, uint32_t* room)
             : params_(params), row_(row), room_(room) {
         const uintptr_t first =
                 reinterpret_cast<uintptr_t>(Full::keysOf(params, row));
@@ -194,8 +192,8 @@ class FewOfLanes {
         return bits;
     }
 
-    /// Whether a lower limit is worth a sort: with twice as many columns half as
-    /// many of each chunk are within it.
+    /// Whether a lower limit is worth a sort: with twice as many columns half
+    /// as many of each chunk are within it.
     __device__ __forceinline__ bool lowersLimit(uint32_t base) const {
         const uint32_t chunk = base / kColumns;
         return (chunk & (chunk + 1)) == 0 &&
@@ -211,8 +209,33 @@ class FewOfLanes {
             takeInOrder(base);
             return;
         }
-        Bits bits = within<false>(most);
-        uint32_t total = Group::sum(bits.count());
+        const Bits bits = within<false>(most);
+        const uint32_t total = Group::sum(bits.count());
+        if (total > kManyWithin || held_.count + total > kRoom) {
+            takeMany(base, most, bits, total);
+            return;
+        }
+        append(base, bits);
+        // k of these columns, or of those before, are not above it.
+        if (most < held_.most) {
+            lowerLimit(most);
+        }
+    }
+
+    __device__ __forceinline__ void lowerLimit(uint32_t most) {
+        held_.limit = most;
+        held_.most = Full::below(most);
+    }
+
+    /// Where more of the chunk are within a limit than of random keys: if it is
+    /// the k-th key, as where many are equal, what is less and the first equal
+    /// ones; else all of them, or where these have no room, one step of 32
+    /// columns after the other.
+    __device__ __forceinline__ void takeMany(
+            uint32_t base,
+            uint32_t most,
+            Bits bits,
+            uint32_t total) {
         bool isFull = held_.count + total > kRoom;
         if (isFull && base > 0) {
             if (held_.count > uint32_t(params_.k)) {
@@ -223,33 +246,25 @@ class FewOfLanes {
             total = Group::sum(bits.count());
             isFull = held_.count + total > kRoom;
         }
-        // What is taken before equal keys, and how many of these.
-        Bits first = bits;
-        uint32_t numFirst = total;
-        uint32_t wanted = 0;
+        Bits equal;
+        uint32_t wanted = 0; // of these
         if (isFull || (total > kManyWithin && areTied(most))) {
             const Bits less = within<true>(most);
             const uint32_t numLess = Group::sum(less.count());
             if (numLess < uint32_t(params_.k)) {
-                first = less;
-                numFirst = numLess;
+                equal = bits.without(less);
                 wanted = uint32_t(params_.k) - numLess;
+                bits = less;
             } else if (isFull) {
                 held_.most = most;
                 takeInOrder(base);
                 return;
             }
         }
-        if (numFirst > 0) {
-            append(base, first);
-        }
-        if (wanted > 0) {
-            appendEqual(base, bits.without(first), wanted);
-        }
-        // k of these columns, or of those before, are not above it.
+        append(base, bits);
+        appendEqual(base, equal, wanted);
         if (most < held_.most || wanted > 0) {
-            held_.limit = most;
-            held_.most = Full::below(most);
+            lowerLimit(most);
         }
     }
 
@@ -288,6 +303,7 @@ class FewOfLanes {
             uint32_t base,
             const Bits& equal,
             uint32_t wanted) {
+#pragma unroll 1
         for (int i = 0; i < kItems && wanted > 0; ++i) {
             const uint32_t mine =
                     i < 32 ? equal.words[0] : equal.words[kWords - 1];
@@ -295,8 +311,7 @@ class FewOfLanes {
             const uint32_t word = __shfl_xor_sync(kFullWarp, mine, i % 32);
             const bool isEqual = (word >> i % 32 & 1) != 0;
             const uint32_t all = __ballot_sync(kFullWarp, isEqual);
-            const uint32_t place =
-                    __popc(all & ((1u << Group::lane()) - 1));
+            const uint32_t place = __popc(all & ((1u << Group::lane()) - 1));
             if (isEqual && place < wanted) {
                 room_[held_.count + place] =
                         base - skew_ + i * kWarpSize + Group::lane();
@@ -336,7 +351,7 @@ class FewOfLanes {
 
     const SelectParams& params_;
     const uint32_t row_;
-    uint32_t* room_;  // columns, [kRoom]
+    uint32_t* room_; // columns, [kRoom]
     // The row's columns are the places from skew_ to end_ of lines of 32 keys,
     // each of which is one of L1's, or half of it.
     uintptr_t lines_;
@@ -347,10 +362,12 @@ class FewOfLanes {
     float values_[kItems]; // of the chunk, in the order of "smallest first"
 };
 
-/// Blocks of a multiprocessor that there are registers for: the compiler, left to
-/// itself, takes more for loads that it has in flight anyway.
+/// Blocks of a multiprocessor that there are registers for: the compiler, left
+/// to itself, takes more for loads that it has in flight anyway.
 template <int kItems>
-constexpr int kFewOfLanesBlocks = kItems <= 32 ? 8 : kItems <= 48 ? 6 : 5;
+constexpr int kFewOfLanesBlocks = kItems <= 32 ? 8
+        : kItems <= 48                         ? 6
+                                               : 5;
 
 /// A warp a row.
 template <class T, int kItems, int kMinima>
