@@ -88,7 +88,10 @@ TEST(FewDimsTopPlan, NearestCosine) {
 TEST(FewDimsTopPlan, Pages) {
     FlatKnnProblem page = problemOf(Metric::L2, 8192, 16, 4, 5);
     EXPECT_FALSE(fewDimsTopPays(page));
+    page.batchQueries = 4096;
+    EXPECT_TRUE(fewDimsTopPays(page));
     page.numQueries = 4096;
+    page.batchQueries = 0;
     EXPECT_TRUE(fewDimsTopPays(page));
 }
 
