@@ -161,8 +161,7 @@ bool launchGraph(StreamGraph& made, Launches launches, cudaStream_t stream) {
         const cudaKernelNodeParams node = nodeOf(one, arguments);
         if (!isDone(cudaGraphExecKernelNodeSetParams(
                     made.graph, made.nodes[i], &node))) {
-            before.kernel = nullptr; // not known: the next call sets it
-            before.paramBytes = 0;
+            before.paramBytes = 0; // not known: the next call sets it
             return false;
         }
         before = one;

@@ -30,7 +30,7 @@ struct BucketSort {
     static constexpr uint32_t kRangeThreads = 128;
     static constexpr int kRangeWarps = kRangeThreads / kWarpSize;
 
-    /// With so many entries in one bin, the bucket is left to the merge.
+    /// With so many entries in one bin, the bucket is left to another sort.
     static constexpr uint32_t kMaxBin = 64;
 
     struct SharedStorage {

@@ -5,6 +5,7 @@
 #include "kernels/select/SelectImplementation.h"
 #include "kernels/select/SelectShapeKey.h"
 #include "kernels/select/SelectTable.h"
+#include "kernels/select/large_k/RowSortLaunch.h"
 #include "kernels/select/threshold/CombPlan.h"
 #include "kernels/select/threshold/HeldPlan.h"
 
@@ -50,9 +51,11 @@ constexpr idx_t kMostShortMinimumCols = 16384;
 bool isHalfOfRows(const SelectProblem& p) {
     constexpr idx_t kMostBucketCols = 3584;
     constexpr idx_t kManyRows = 32; // of a multiprocessor
-    return sizeOf(p.keyType) == 4 && !p.hasColBias() && p.k > kMaxSelectK &&
-            2 * idx_t(p.k) >= p.cols && p.cols > kMostBucketCols &&
-            p.rows > kManyRows * p.device.multiprocessors;
+    return sizeOf(p.keyType) == 4 && !p.hasColBias() && p.sorted &&
+            p.k > kMaxSelectK && 2 * idx_t(p.k) >= p.cols &&
+            p.cols > kMostBucketCols &&
+            p.rows > kManyRows * p.device.multiprocessors &&
+            rowSortPolicy(p).threads > 0;
 }
 
 /// The first row of the table that fits and whose algorithm takes the problem.

@@ -63,6 +63,16 @@ struct MarkedUnits {
         return threadIdx.x / kWarpSize;
     }
 
+    /// Of a row, as digits write them: in twos, the last with what pads the row.
+    __device__ __forceinline__ static float2 twoOf(
+            const float* row,
+            const TilePlace& place,
+            int column) {
+        return place.first + column < place.last
+                ? *reinterpret_cast<const float2*>(row + column)
+                : float2{};
+    }
+
     /// Of the queries: four threads a row.
     __device__ __forceinline__ void readMarks(const TilePlace& place) const {
         constexpr int kOfRow = kThreads / kSide;
@@ -77,10 +87,9 @@ struct MarkedUnits {
 #pragma unroll
             for (int i = 0; i < kReads; ++i) {
                 const int column = (i * kOfRow + part) * 4;
-                // Rows are padded.
-                read[i] = place.first + column < place.last
-                        ? *reinterpret_cast<const float4*>(row + column)
-                        : float4{};
+                const float2 left = twoOf(row, place, column);
+                const float2 right = twoOf(row, place, column + 2);
+                read[i] = {left.x, left.y, right.x, right.y};
             }
 #pragma unroll
             for (int i = 0; i < kReads; ++i) {
