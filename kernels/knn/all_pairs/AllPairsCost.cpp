@@ -67,9 +67,9 @@ bool takesMoreByDigits(const FlatKnnProblem& p) {
 }
 
 /// More vectors than others, of which a k so large is wanted that candidates
-/// come from a matrix in any case.
+/// come from a matrix in any case. By other metrics it was not measured.
 bool hasNoSample(const FlatKnnProblem& p) {
-    return p.numVectors > kMostVectors &&
+    return isOfProducts(p.metric) && p.numVectors > kMostVectors &&
             p.numVectors <= kMostVectorsOfNoSample && p.k <= kMaxFinishK &&
             !enoughVectors(p, p.numVectors) && !takesMoreByDigits(p);
 }

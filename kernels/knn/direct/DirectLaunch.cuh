@@ -148,11 +148,11 @@ void launchDirectProductsKernel(
             std::max(2 * most / sets, 1u));
     const size_t bytes =
             sizeof(double) * kQueries * directProductPadded(params.search.d);
-    launchAfterPrevious(
+    launchTogether(
             kernel,
             dim3(sets, blocks),
             warps * kWarpSize,
-            allowSharedBytes(kernel, bytes),
+            bytes,
             stream,
             params);
 }

@@ -44,9 +44,11 @@ __device__ __forceinline__ double keyOfLimit(
             bound.centerProduct.value;
     // Hardly more than k pass, so it counts that canonical distances are
     // rounded to float32, and `complete` down to it: what is not above this key
-    // rounds to no more than the next float32. More room costs: far from the
-    // origin all cosines are a few float32 apart.
-    return double(__double2float_ru(key));
+    // rounds to no more than the next float32. Half a step more, as beside a
+    // query at the center the deviation is below a step. More room costs: far
+    // from the origin all cosines are a few float32 apart.
+    constexpr double kHalfStep = 0x1p-24;
+    return double(__double2float_ru(key + fabs(key) * kHalfStep));
 }
 
 /// Of the keys that lanes hold, in order: the rank'th, or a later one where
