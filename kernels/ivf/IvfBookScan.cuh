@@ -339,12 +339,7 @@ __global__ __launch_bounds__(kIvfBookThreads, 1) void ivfBookScanKernel(
     allowNext();
     const uint32_t row = blockIdx.y;
     const IvfQueryAhead<kIvfBookThreads> ahead(search, row);
-    const typename Lists::Ahead listsAhead(params);
-    // Of one query most blocks are there before its centroids have keys.
-    const bool isFirst = search.rows == 1;
-    if (isFirst) {
-        beginBookCopy(search, book);
-    }
+    beginBookCopy(search, book);
     if (params.centroids) {
         Lists::prefetch(
                 search.lists,
@@ -353,11 +348,7 @@ __global__ __launch_bounds__(kIvfBookThreads, 1) void ivfBookScanKernel(
         waitForPrevious();
     }
     ahead.write(query, search.d);
-    Lists{storage, lists, params, row}.find(listsAhead, [&] {
-        if (!isFirst) {
-            beginBookCopy(search, book);
-        }
-    });
+    Lists{storage, lists, params, row}.find();
     waitForAllCopies();
     __syncthreads();
     Scan{lists, params, book, query, row}.run();

@@ -1,8 +1,6 @@
 /// The lists of one query, which every block of its scan finds for itself.
 #pragma once
 
-#include <cstddef>
-
 #include "kernels/device/AsyncCopy.cuh"
 #include "kernels/device/BlockScan.cuh"
 #include "kernels/device/Narrow.cuh"
@@ -76,32 +74,6 @@ struct IvfDirectListsBy {
         }
     };
 
-    /// Of all lists how long they are and where they lie, which a block has
-    /// asked for before it knows the nearest: one wait less. Of a thread those
-    /// whose keys it reads.
-    struct Ahead {
-        static constexpr int kLists = 4;
-        bool isThere;
-        uint32_t lengths[kLists];
-        const void* vectors[kLists];
-
-        __device__ __forceinline__ explicit Ahead(const IvfDirectParams& params)
-                : isThere(params.centroids &&
-                          params.search.lists.numLists <= kLists * kThreads) {
-            const IvfLists& lists = params.search.lists;
-#pragma unroll
-            for (int i = 0; i < kLists; ++i) {
-                const uint32_t list = i * kThreads + threadIdx.x;
-                lengths[i] = 0;
-                vectors[i] = nullptr;
-                if (isThere && list < lists.numLists) {
-                    lengths[i] = listLength(lists, list);
-                    vectors[i] = lists.vectors[list];
-                }
-            }
-        }
-    };
-
     SharedStorage& shared;
     const Tables& tables;
     const IvfDirectParams& params;
@@ -146,10 +118,9 @@ struct IvfDirectListsBy {
         if (params.centroids) {
             // More keys than there are take time, too.
             constexpr int kFew = 4;
-            const auto nothing = [] {};
             search.lists.numLists <= kFew* kThreads
-                    ? choose<kFew>(nullptr, nothing)
-                    : choose<int(kMostFoundLists) / kThreads>(nullptr, nothing);
+                    ? choose<kFew>()
+                    : choose<int(kMostFoundLists) / kThreads>();
         } else {
             for (uint32_t p = threadIdx.x; p < search.nprobe; p += kThreads) {
                 const uint32_t list = probedList(search, row, p);
@@ -166,39 +137,17 @@ struct IvfDirectListsBy {
         if (inTurns) {
             orderByNumber();
         }
-        end();
-    }
-
-    /// The same. meanwhile() asks for what comes after the lists: when the keys
-    /// of centroids are on their way, which would come behind it.
-    template <class Meanwhile>
-    __device__ __forceinline__ void find(
-            const Ahead& ahead,
-            Meanwhile meanwhile) {
-        if (!ahead.isThere) {
-            meanwhile();
-            find();
-            return;
-        }
-        choose<Ahead::kLists>(&ahead, meanwhile);
-        __syncthreads();
-        end();
-    }
-
-   private:
-    __device__ __forceinline__ void end() {
         measure();
         if (blockIdx.x == 0) {
             write();
         }
     }
 
+   private:
     /// The nearest lists, in the order of (distance, number), of at most kKeys
-    /// for each thread. ahead: of as many lists, or nullptr.
-    template <int kKeys, class Meanwhile>
-    __device__ __forceinline__ void choose(
-            const Ahead* ahead,
-            Meanwhile meanwhile) {
+    /// for each thread.
+    template <int kKeys>
+    __device__ __forceinline__ void choose() {
         const uint32_t numLists = uint32_t(params.search.lists.numLists);
         const uint32_t nprobe = params.search.nprobe;
         const uint32_t* from = params.centroidKeys + int64_t(row) * numLists;
@@ -208,7 +157,6 @@ struct IvfDirectListsBy {
             const uint32_t list = i * kThreads + threadIdx.x;
             keys[i] = list < numLists ? from[list] : kNanKey;
         }
-        meanwhile();
         const auto forEach = [&](auto take) {
 #pragma unroll
             for (int i = 0; i < kKeys; ++i) {
@@ -227,37 +175,19 @@ struct IvfDirectListsBy {
         __syncthreads();
         const uint64_t limit = Narrow{shared.narrow}.limit(
                 forEach, nprobe, nprobe + nprobe / 8 + 8);
-        // In place of the counts, which all have left.
-        auto* vectorsOf = reinterpret_cast<const void**>(shared.narrow.bins);
-        auto* lengthsOf = reinterpret_cast<uint32_t*>(vectorsOf + kMostChosen);
-        static_assert(
-                kMostChosen * (sizeof(void*) + sizeof(uint32_t)) <=
-                        sizeof(shared.narrow.bins) &&
-                offsetof(SharedStorage, narrow) % alignof(void*) == 0);
-#pragma unroll
-        for (int i = 0; i < kKeys; ++i) {
-            const uint64_t entry =
-                    makeEntry(keys[i], i * kThreads + threadIdx.x);
-            if (keys[i] != kNanKey && entry <= limit) {
-                const uint32_t to = atomicAdd(&shared.numChosen, 1u);
-                shared.chosen[to] = entry;
-                if (ahead) {
-                    vectorsOf[to] = ahead->vectors[i % Ahead::kLists];
-                    lengthsOf[to] = ahead->lengths[i % Ahead::kLists];
-                }
+        forEach([&](uint64_t entry) {
+            if (entry <= limit) {
+                shared.chosen[atomicAdd(&shared.numChosen, 1u)] = entry;
             }
-        }
+        });
         __syncthreads();
         const uint32_t count = shared.numChosen;
         for (uint32_t i = threadIdx.x; i < count; i += kThreads) {
             const uint64_t entry = shared.chosen[i];
             const uint32_t list = entryColumn(entry);
             // They come while places are counted.
-            const uint32_t length = ahead
-                    ? lengthsOf[i]
-                    : listLength(params.search.lists, list);
-            const void* vectors =
-                    ahead ? vectorsOf[i] : params.search.lists.vectors[list];
+            const uint32_t length = listLength(params.search.lists, list);
+            const void* vectors = params.search.lists.vectors[list];
             uint32_t before = 0;
             for (uint32_t j = 0; j < count; ++j) {
                 before += shared.chosen[j] < entry;

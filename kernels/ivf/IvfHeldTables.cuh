@@ -373,20 +373,11 @@ __global__ __launch_bounds__(kIvfBookThreads, 1) void ivfHeldTablesKernel(
                 blockIdx.y * gridDim.x + blockIdx.x,
                 gridDim.x * gridDim.y);
     }
-    const typename Lists::Ahead ahead(params);
-    // Of one query most blocks are there before its centroids have keys.
-    const bool isFirst = search.rows == 1;
-    if (isFirst) {
-        scan.begin(blockIdx.y);
-    }
+    scan.begin(blockIdx.y);
     if (params.centroids) {
         waitForPrevious();
     }
-    Lists{storage, lists, params, blockIdx.y}.find(ahead, [&] {
-        if (!isFirst) {
-            scan.begin(blockIdx.y);
-        }
-    });
+    Lists{storage, lists, params, blockIdx.y}.find();
     scan.run(lists, blockIdx.y);
 }
 
