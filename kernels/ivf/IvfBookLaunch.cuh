@@ -17,11 +17,10 @@ void launchIvfBookScan(
     const auto launch = [&](const auto& kernel, size_t bytes) {
         const uint32_t rows = params.search.rows;
         const auto groups = uint32_t(params.search.stride / kIvfGroup);
-        // Blocks fill multiprocessors. One query leaves one to its finish,
-        // which has begun when the scan ends then.
-        const uint32_t most = uint32_t(multiprocessors) - (rows == 1 ? 1 : 0);
         const uint32_t ofRow = std::clamp<uint32_t>(
-                most / rows, 1, std::max<uint32_t>(groups, 1));
+                uint32_t(multiprocessors) / rows,
+                1,
+                std::max<uint32_t>(groups, 1));
         launchTogether(
                 kernel,
                 dim3(ofRow, rows),
