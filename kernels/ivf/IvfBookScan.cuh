@@ -58,13 +58,7 @@ struct IvfBookScan {
                 gridDim.x);
         const uint32_t begin = uint32_t(total * blockIdx.x / gridDim.x);
         const uint32_t end = uint32_t(total * (blockIdx.x + 1) / gridDim.x);
-        const uint32_t warp = threadIdx.x / kWarpSize;
-        if (gridDim.y == 1 && warp >= end - begin) {
-            prefetchIds(
-                    begin + warp - (end - begin), end, kWarps - (end - begin));
-            return;
-        }
-        uint32_t at = begin + warp;
+        uint32_t at = begin + threadIdx.x / kWarpSize;
         uint32_t probe = 0;
         uint32_t next = 0; // probe of the group after
         const auto ask = [&](uint32_t group) {
@@ -100,35 +94,6 @@ struct IvfBookScan {
              byte < there * parts;
              byte += kWarpSize * kLine) {
             prefetchToL2(from + byte);
-        }
-    }
-
-    /// Asks for the ids of every step-th 32 columns: the finish of one query,
-    /// which waits for those that it has found, has them from the second-level
-    /// cache then. By warps that have no columns.
-    __device__ __forceinline__ void prefetchIds(
-            uint32_t at,
-            uint32_t end,
-            uint32_t step) const {
-        constexpr uint32_t kLine = 128;
-        const IvfLists& all = params.search.lists;
-        if (all.idKind == ListIds::Places) {
-            return;
-        }
-        const uint32_t width = all.idKind == ListIds::Given64 ? sizeof(int64_t)
-                                                              : sizeof(int32_t);
-        for (; at < end; at += step) {
-            const uint32_t probe = lists.probeOf(at, params.search.nprobe);
-            const uint32_t first = (at - lists.first[probe]) * kListGroup;
-            const uint32_t there =
-                    min(lists.lengths[probe] - first, kListGroup);
-            const uint32_t byte = threadIdx.x % kWarpSize * kLine;
-            if (byte < there * width) {
-                prefetchToL2(
-                        static_cast<const uint8_t*>(
-                                all.ids[lists.numbers[probe]]) +
-                        int64_t(first) * width + byte);
-            }
         }
     }
 
