@@ -7,9 +7,9 @@
 #include <cfloat>
 
 #include "kernels/device/AsyncCopy.cuh"
-#include "kernels/device/GroupLimit.cuh"
 #include "kernels/ivf/IvfDirectParams.h"
 #include "kernels/ivf/IvfFoundSort.cuh"
+#include "kernels/ivf/IvfGroupLimit.cuh"
 #include "kernels/ivf/IvfLeastAhead.cuh"
 #include "kernels/ivf/IvfLowestIds.cuh"
 #include "kernels/ivf/ListVectors.cuh"
@@ -20,7 +20,7 @@ namespace faiss_bits {
 template <int kThreads, int kRoom>
 struct DirectFinish {
     using Narrow = BlockNarrow<kThreads>;
-    using Limit = GroupLimit<kThreads>;
+    using Limit = IvfGroupLimit<kThreads>;
     using Lowest = IvfLowestIds<kThreads>;
     /// Where ids lie is asked for while groups are found, so that ids come in
     /// one wait; smaller blocks are many, and each waits beside others.

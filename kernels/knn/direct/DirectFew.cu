@@ -3,7 +3,7 @@
 #include "kernels/common/DependentLaunch.h"
 #include "kernels/common/Error.h"
 #include "kernels/common/LaunchesTogether.h"
-#include "kernels/device/GroupLimit.cuh"
+#include "kernels/device/Narrow.cuh"
 #include "kernels/survivors/WriteResult.cuh"
 
 namespace faiss_bits {
@@ -47,7 +47,7 @@ struct FewFinish {
                     take(least);
                 }
             };
-            limit = GroupLimit<kThreads>{shared.narrow}.entryOf(forLeast, k);
+            limit = Narrow{shared.narrow}.limit(forLeast, k, params.mostNear);
         }
         collect([&](auto take) { forEach(packs, take); }, limit);
         if (shared.count > kRoom) {
@@ -208,8 +208,10 @@ void launchDirectFew(
             "stride = %lld is outside 0..%lld",
             (long long)params.direct.stride,
             (long long)kMostFewKeys);
-    tryLaunch<1>(params, rows, stream) || tryLaunch<4>(params, rows, stream) ||
-            tryLaunch<8>(params, rows, stream);
+    DirectFinishParams p = params;
+    p.mostNear = mostNearGroups(uint32_t(p.k));
+    tryLaunch<1>(p, rows, stream) || tryLaunch<4>(p, rows, stream) ||
+            tryLaunch<8>(p, rows, stream);
 }
 
 } // namespace faiss_bits

@@ -8,7 +8,7 @@ namespace faiss_bits {
 /// Of a key a thread or more, by warps where k is small: in the time of three
 /// barriers, where a histogram takes that of seven.
 template <int kThreads>
-struct GroupLimit {
+struct IvfGroupLimit {
     using Narrow = BlockNarrow<kThreads>;
     /// Neighbours; of more than a third of what warps find, the k-th would be
     /// far above that of all.
@@ -21,13 +21,6 @@ struct GroupLimit {
     /// thread. Begins and ends with the block in step.
     template <class ForEach>
     __device__ __forceinline__ uint32_t of(ForEach forEach, uint32_t k) const {
-        return entryKey(entryOf(forEach, k));
-    }
-
-    /// The same of entries, of those with one key, too, where there are many.
-    template <class ForEach>
-    __device__ __forceinline__ uint64_t
-    entryOf(ForEach forEach, uint32_t k) const {
         if (k <= kMostByWarps) {
             uint32_t least = kNanKey;
             forEach([&](uint64_t entry) {
@@ -36,10 +29,10 @@ struct GroupLimit {
             const uint32_t limit = byWarps(least, k);
             const int count = __syncthreads_count(least <= limit);
             if (limit != kNanKey && uint32_t(count) <= 2 * k + 8) {
-                return makeEntry(limit, ~0u);
+                return limit;
             }
         }
-        return Narrow{shared}.limit(forEach, k, k + k / 8 + 8);
+        return entryKey(Narrow{shared}.limit(forEach, k, k + k / 8 + 8));
     }
 
    private:
