@@ -2,7 +2,7 @@
 
 #include <algorithm>
 #include <map>
-#include <span>
+#include <vector>
 
 #include "kernels/common/ContextId.h"
 #include "kernels/common/Error.h"
@@ -13,18 +13,17 @@ namespace faiss_bits {
 
 namespace {
 
-constexpr size_t kMost = size_t(LaunchesTogether::kMost);
-using Launches = std::span<const LaunchOfKernel>;
+using Launches = std::array<LaunchOfKernel, LaunchesTogether::kCount>;
 
-/// Streams of a device that have a graph of so many kernels; more launch one
-/// kernel after another. A graph goes with its context.
+/// Streams of a device that have a graph; more launch one kernel after another.
+/// A graph goes with its context.
 constexpr size_t kMostGraphs = 16;
 
 thread_local LaunchesTogether* current = nullptr;
 
 /// What a thread's launches are copied to: 3 KB, made once.
-std::array<LaunchOfKernel, kMost>& launchesOfThread() {
-    static thread_local std::array<LaunchOfKernel, kMost> launches;
+Launches& launchesOfThread() {
+    static thread_local Launches launches;
     return launches;
 }
 
@@ -54,8 +53,8 @@ cudaKernelNodeParams nodeOf(const LaunchOfKernel& one, void** arguments) {
 /// a graph that can be launched again, with other kernels and arguments.
 struct StreamGraph {
     cudaGraphExec_t graph = nullptr;
-    std::array<cudaGraphNode_t, kMost> nodes = {};
-    std::array<LaunchOfKernel, kMost> launches; // what it would do
+    std::array<cudaGraphNode_t, LaunchesTogether::kCount> nodes = {};
+    Launches launches; // what it would do
 };
 
 /// What a program's other threads capture is not ours.
@@ -83,7 +82,7 @@ bool isDone(cudaError_t status) {
 
 /// Captured from a stream that nobody else has: the kinds of edges are those of
 /// ordinary launches, whatever the version of CUDA calls them.
-cudaGraph_t capture(Launches launches) {
+cudaGraph_t capture(const Launches& launches) {
     cudaStream_t stream = nullptr;
     if (!isDone(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking))) {
         return nullptr;
@@ -106,9 +105,9 @@ cudaGraph_t capture(Launches launches) {
     return graph;
 }
 
-/// Whether node i is that of launch i, of `count`.
-bool areInOrder(const StreamGraph& made, size_t count) {
-    for (size_t i = 0; i < count; ++i) {
+/// Whether node i is that of launch i.
+bool areInOrder(const StreamGraph& made) {
+    for (size_t i = 0; i < made.nodes.size(); ++i) {
         const LaunchOfKernel& one = made.launches[i];
         cudaKernelNodeParams node = {};
         if (!isDone(cudaGraphKernelNodeGetParams(made.nodes[i], &node)) ||
@@ -122,9 +121,9 @@ bool areInOrder(const StreamGraph& made, size_t count) {
 }
 
 /// graph stays null where CUDA cannot.
-void make(Launches launches, StreamGraph& made) {
+void make(const Launches& launches, StreamGraph& made) {
     const RelaxedCapture relaxed;
-    std::copy(launches.begin(), launches.end(), made.launches.begin());
+    made.launches = launches;
     for (const LaunchOfKernel& one : launches) {
         (void)canWaitForPrevious(one.kernel); // so that it is loaded
     }
@@ -134,9 +133,9 @@ void make(Launches launches, StreamGraph& made) {
     }
     size_t count = 0;
     if (isDone(cudaGraphGetNodes(graph, nullptr, &count)) &&
-        count == launches.size() &&
+        count == made.nodes.size() &&
         isDone(cudaGraphGetNodes(graph, made.nodes.data(), &count)) &&
-        areInOrder(made, count) &&
+        areInOrder(made) &&
         isDone(cudaGraphInstantiateWithFlags(&made.graph, graph, 0))) {
         return; // the graph stays, as its nodes name those that are launched
     }
@@ -145,7 +144,10 @@ void make(Launches launches, StreamGraph& made) {
 }
 
 /// Whether it is launched.
-bool launchGraph(StreamGraph& made, Launches launches, cudaStream_t stream) {
+bool launchGraph(
+        StreamGraph& made,
+        const Launches& launches,
+        cudaStream_t stream) {
     for (size_t i = 0; i < launches.size(); ++i) {
         const LaunchOfKernel& one = launches[i];
         LaunchOfKernel& before = made.launches[i];
@@ -176,7 +178,7 @@ bool isCaptured(cudaStream_t stream) {
             status != cudaStreamCaptureStatusNone;
 }
 
-bool launchAsGraph(Launches launches, cudaStream_t stream) {
+bool launchAsGraph(const Launches& launches, cudaStream_t stream) {
     const uint64_t context = contextId();
     if (context == 0 || isCaptured(stream)) {
         return false;
@@ -185,24 +187,22 @@ bool launchAsGraph(Launches launches, cudaStream_t stream) {
     BITS_CUDA_CHECK(cudaGetDevice(&device));
     struct Graphs {
         uint64_t context = 0;
-        // By how many kernels they have.
-        std::array<std::map<cudaStream_t, StreamGraph>, kMost + 1> ofCounts;
+        std::map<cudaStream_t, StreamGraph> ofStreams;
     };
     // Never destroyed: kernels may be launched while a program ends.
     static auto& graphs = *new PerDevice<std::map<int, Graphs>>;
     return graphs.with(device, [&](auto& map) {
         Graphs& known = map[device];
         if (known.context != context) { // the old ones went with theirs
-            known.ofCounts = {};
+            known.ofStreams.clear();
             known.context = context;
         }
-        auto& ofStreams = known.ofCounts[launches.size()];
-        auto found = ofStreams.find(stream);
-        if (found == ofStreams.end()) {
-            if (ofStreams.size() >= kMostGraphs) {
+        auto found = known.ofStreams.find(stream);
+        if (found == known.ofStreams.end()) {
+            if (known.ofStreams.size() >= kMostGraphs) {
                 return false;
             }
-            found = ofStreams.try_emplace(stream).first;
+            found = known.ofStreams.try_emplace(stream).first;
             make(launches, found->second);
         }
         return found->second.graph &&
@@ -222,13 +222,8 @@ bool LaunchOfKernel::operator==(const LaunchOfKernel& other) const {
             std::memcmp(params.data(), other.params.data(), paramBytes) == 0;
 }
 
-LaunchesTogether::LaunchesTogether(cudaStream_t stream, int count)
-        : stream_(stream), wanted_(count), launches_(launchesOfThread()) {
-    BITS_THROW_IF_NOT_FMT(
-            count >= 2 && count <= kMost,
-            "launches together: %d are outside 2..%d",
-            count,
-            kMost);
+LaunchesTogether::LaunchesTogether(cudaStream_t stream)
+        : stream_(stream), launches_(launchesOfThread()) {
     BITS_THROW_IF_NOT_FMT(
             !current, "launches together: there are %d already", 1);
     current = this;
@@ -244,23 +239,22 @@ LaunchesTogether* LaunchesTogether::ofThread() {
 
 LaunchOfKernel& LaunchesTogether::add() {
     BITS_THROW_IF_NOT_FMT(
-            count_ < wanted_, "launches together: more than %d", wanted_);
+            count_ < kCount, "launches together: more than %d", kCount);
     return launches_[size_t(count_++)];
 }
 
 bool LaunchesTogether::enqueue() {
     // One that did not come here would have gone before the others.
     BITS_THROW_IF_NOT_FMT(
-            count_ == wanted_,
+            count_ == kCount,
             "launches together: %d and not %d",
             count_,
-            wanted_);
+            kCount);
     count_ = 0;
-    const Launches launches(launches_.data(), size_t(wanted_));
-    if (launchAsGraph(launches, stream_)) {
+    if (launchAsGraph(launches_, stream_)) {
         return true;
     }
-    for (const LaunchOfKernel& one : launches) {
+    for (const LaunchOfKernel& one : launches_) {
         launch(one, stream_);
     }
     return false;

@@ -36,8 +36,7 @@ struct LaunchOfKernel {
 /// Threads  one; of several threads on a stream their own calls come together
 class LaunchesTogether {
    public:
-    /// count: of the kernels, 2 to kMost.
-    LaunchesTogether(cudaStream_t stream, int count);
+    explicit LaunchesTogether(cudaStream_t stream);
     ~LaunchesTogether();
     LaunchesTogether(const LaunchesTogether&) = delete;
     LaunchesTogether& operator=(const LaunchesTogether&) = delete;
@@ -46,21 +45,20 @@ class LaunchesTogether {
     static LaunchesTogether* ofThread();
 
     /// As a graph, if the stream is not captured, is one of the first 16 on its
-    /// device that ask for it with as many kernels, and CUDA makes one; else
-    /// one after another. Returns whether it was a graph. Throws Error if there
-    /// are not `count` of them.
+    /// device that ask for it, and CUDA makes one; else one after another.
+    /// Returns whether it was a graph. Throws Error if there are not kCount of
+    /// them.
     bool enqueue();
 
     /// The place of one more.
     LaunchOfKernel& add();
 
-    static constexpr int kMost = 3;
+    static constexpr int kCount = 3;
 
    private:
     cudaStream_t stream_;
-    int wanted_;
     int count_ = 0;
-    std::array<LaunchOfKernel, kMost>& launches_; // of the thread
+    std::array<LaunchOfKernel, kCount>& launches_; // of the thread
 };
 
 /// launchAfterPrevious(), or a part of this thread's LaunchesTogether. The

@@ -183,7 +183,7 @@ void runPart(
     std::optional<LaunchesTogether> together; // of three kernels
     if (plan.findsLists) {
         if (!plan.shared && !plan.selects) {
-            together.emplace(stream, 3);
+            together.emplace(stream);
         }
         params.centroids = p.centroids;
         launchIvfCentroids(params, p.centroidMetric, stream);

@@ -73,18 +73,16 @@ class LaunchesTogetherTest : public GpuTest {
         std::unique_ptr<DeviceBuffer<uint32_t>> rows[4];
     };
 
-    /// otherKernels: in another order; count: of the kernels, the first of
-    /// them, whose last result is in row `count`. Returns what is expected, and
-    /// in asGraph whether the device got a graph.
+    /// otherKernels: in another order. Returns what is expected, and in asGraph
+    /// whether the device got a graph.
     static std::vector<uint32_t> enqueue(
             const Rows& rows,
             uint32_t number,
             bool otherKernels,
             cudaStream_t stream,
             bool* asGraph = nullptr,
-            size_t sharedBytes = 0,
-            uint32_t count = 3) {
-        LaunchesTogether together(stream, int(count));
+            size_t sharedBytes = 0) {
+        LaunchesTogether together(stream);
         void (*const kernels[])(Step) = {
                 otherKernels ? stepKernel<7> : stepKernel<3>,
                 stepKernel<5>,
@@ -92,7 +90,7 @@ class LaunchesTogetherTest : public GpuTest {
         const uint32_t factors[] = {
                 otherKernels ? 7u : 3u, 5u, otherKernels ? 3u : 7u};
         std::vector<uint32_t> expected = rows.values;
-        for (uint32_t i = 0; i < count; ++i) {
+        for (uint32_t i = 0; i < 3; ++i) {
             launchTogether(
                     kernels[i],
                     dim3(rows.numBlocks),
@@ -129,21 +127,6 @@ TEST_F(LaunchesTogetherTest, SmallTheSameWhateverChanges) {
                 EXPECT_TRUE(asGraph);
             }
         }
-    }
-}
-
-/// Two and three on one stream, which has a graph of each.
-TEST_F(LaunchesTogetherTest, SmallTwoAndThreeInTurns) {
-    const TestStream stream;
-    for (uint32_t i = 0; i < 12; ++i) {
-        const uint32_t count = 2 + i % 2;
-        const Rows rows(20 - i, i);
-        bool asGraph = false;
-        const auto expected =
-                enqueue(rows, i, i % 3 == 1, stream, &asGraph, 0, count);
-        BITS_CUDA_CHECK(cudaStreamSynchronize(stream));
-        EXPECT_EQ(rows.rows[count]->download(), expected) << i;
-        EXPECT_TRUE(asGraph) << i;
     }
 }
 
@@ -256,37 +239,23 @@ TEST_F(LaunchesTogetherTest, ThreadsOfOneStream) {
     }
 }
 
-/// Fewer or more than were announced are an error, and nothing is left behind.
-TEST_F(LaunchesTogetherTest, OtherNumbers) {
+/// Fewer than a graph has are an error, and nothing is left behind.
+TEST_F(LaunchesTogetherTest, FewerThanThree) {
     const TestStream stream;
     const Rows rows(3, 5);
     const Step step{rows.rows[0]->data(), rows.rows[1]->data(), 2};
     {
-        LaunchesTogether together(stream, 3);
+        LaunchesTogether together(stream);
         launchTogether(stepKernel<3>, dim3(3), 32, 0, stream, step);
     }
     BITS_CUDA_CHECK(cudaStreamSynchronize(stream));
     EXPECT_EQ(rows.rows[1]->download(), rows.values);
     {
-        LaunchesTogether together(stream, 3);
-        EXPECT_THROW(LaunchesTogether(stream, 3), Error);
+        LaunchesTogether together(stream);
+        EXPECT_THROW(LaunchesTogether{stream}, Error);
         launchTogether(stepKernel<3>, dim3(3), 32, 0, stream, step);
         EXPECT_THROW(together.enqueue(), Error);
     }
-    {
-        LaunchesTogether together(stream, 2);
-        const auto add = [&] {
-            launchTogether(stepKernel<3>, dim3(3), 32, 0, stream, step);
-        };
-        add();
-        add();
-        EXPECT_THROW(add(), Error);
-    }
-    for (const int count : {0, 1, 4}) {
-        EXPECT_THROW(LaunchesTogether(stream, count), Error);
-    }
-    BITS_CUDA_CHECK(cudaStreamSynchronize(stream));
-    EXPECT_EQ(rows.rows[1]->download(), rows.values);
     const auto expected = enqueue(rows, 2, false, stream);
     BITS_CUDA_CHECK(cudaStreamSynchronize(stream));
     EXPECT_EQ(rows.rows[3]->download(), expected);

@@ -2,7 +2,6 @@
 
 #include "kernels/common/DependentLaunch.h"
 #include "kernels/common/Error.h"
-#include "kernels/common/LaunchesTogether.h"
 #include "kernels/device/Narrow.cuh"
 #include "kernels/survivors/WriteResult.cuh"
 
@@ -187,7 +186,8 @@ bool tryLaunch(
     if (params.direct.stride > idx_t(kPacks) * 4 * kThreads) {
         return false;
     }
-    launchTogether(directFewKernel<kPacks>, rows, kThreads, 0, stream, params);
+    launchAfterPrevious(
+            directFewKernel<kPacks>, rows, kThreads, 0, stream, params);
     return true;
 }
 

@@ -1,6 +1,5 @@
 #include "kernels/common/DependentLaunch.h"
 #include "kernels/common/DynamicShared.h"
-#include "kernels/common/LaunchesTogether.h"
 #include "kernels/knn/direct/DirectFinish.cuh"
 #include "kernels/knn/direct/DirectLaunch.h"
 
@@ -36,8 +35,13 @@ void launchFinish(
         bytes = allowSharedBytes(kernel, wanted);
         p.stagesLeast = bytes == wanted;
     }
-    launchTogether(
-            kernel, rows, kThreads, p.stagesLeast ? bytes : kBytes, stream, p);
+    launchAfterPrevious(
+            kernel,
+            rows,
+            kThreads,
+            p.stagesLeast ? bytes : allowSharedBytes(kernel, kBytes),
+            stream,
+            p);
 }
 
 } // namespace

@@ -2,10 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
-#include <optional>
 
 #include "kernels/common/Error.h"
-#include "kernels/common/LaunchesTogether.h"
 #include "kernels/knn/certified/Certified.h"
 #include "kernels/knn/direct/DirectFew.h"
 #include "kernels/knn/direct/DirectLaunch.h"
@@ -367,12 +365,6 @@ void runDirect(
     scan.out.groups = plan.groups;
     scan.out.logUnits = plan.logUnits;
     scan.out.logRun = plan.logRun;
-    // The device gets both kernels at once: few pairs take less time than the
-    // host does for one launch behind another.
-    std::optional<LaunchesTogether> together;
-    if (!plan.spread) {
-        together.emplace(stream, 2);
-    }
     launchFor(p.metric)(scan, plan.shape, p.device.multiprocessors, stream);
 
     SurvivorOutput output;
@@ -394,9 +386,6 @@ void runDirect(
                 {finish, scratch.spread}, unsigned(p.numQueries), stream);
     } else {
         launchDirectFinish(finish, unsigned(p.numQueries), stream);
-    }
-    if (together) {
-        together->enqueue();
     }
 }
 

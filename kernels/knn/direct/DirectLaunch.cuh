@@ -3,7 +3,8 @@
 
 #include <algorithm>
 
-#include "kernels/common/LaunchesTogether.h"
+#include "kernels/common/DependentLaunch.h"
+#include "kernels/common/DynamicShared.h"
 #include "kernels/knn/direct/DirectLaunch.h"
 #include "kernels/knn/direct/DirectProducts.cuh"
 #include "kernels/knn/direct/DirectScan.cuh"
@@ -28,7 +29,13 @@ void launchDirectKernel(
     const size_t bytes = size_t(kQueries) * Scan::paddedDims(params.search.d) *
                     sizeof(double) +
             warps * Scan::kWarpBytes;
-    launchTogether(kernel, blocks, warps * kWarpSize, bytes, stream, params);
+    launchAfterPrevious(
+            kernel,
+            blocks,
+            warps * kWarpSize,
+            allowSharedBytes(kernel, bytes),
+            stream,
+            params);
 }
 
 template <Metric kMetric, int kQueries, class T>
@@ -85,12 +92,12 @@ void launchDirectSlotsKernel(
     const auto kernel = directSlotsKernel<kMetric, kQueries, T>;
     const size_t bytes =
             sizeof(double) * kQueries * directSlotsPadded(params.search.d);
-    launchTogether(
+    launchAfterPrevious(
             kernel,
             dim3(params.out.groups,
                  (params.search.rows + kQueries - 1) / kQueries),
             kDirectSlotsThreads,
-            bytes,
+            allowSharedBytes(kernel, bytes),
             stream,
             params);
 }
@@ -148,11 +155,11 @@ void launchDirectProductsKernel(
             std::max(2 * most / sets, 1u));
     const size_t bytes =
             sizeof(double) * kQueries * directProductPadded(params.search.d);
-    launchTogether(
+    launchAfterPrevious(
             kernel,
             dim3(sets, blocks),
             warps * kWarpSize,
-            bytes,
+            allowSharedBytes(kernel, bytes),
             stream,
             params);
 }
