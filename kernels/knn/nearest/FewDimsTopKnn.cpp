@@ -170,7 +170,8 @@ bool fewDimsTopPays(const FlatKnnProblem& p) {
         (dims > 4 || !other.isTensor)) {
         return false;
     }
-    // Of small integers strips tell cosines apart less than tensor cores do.
+    // They gain little there of ordinary data, and a query of zeros, which all
+    // vectors are as near to, takes one warp here (docs/design).
     if (isCosine(p) && other.isTensor && dims > (p.k == 1 ? 4 : 6)) {
         return false;
     }
