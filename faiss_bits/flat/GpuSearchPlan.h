@@ -9,9 +9,9 @@ namespace faiss_bits::gpu {
 /// How a flat search on the GPU goes: which method runs, in which pieces, with
 /// what scratch, and for how long. docs/plans.md says what to make of it.
 struct GpuSearchPlan {
-    /// "line", "sorted_line", "direct", "few_dims", "all_pairs", "nearest",
-    /// "fused_tensor", "fused_pairwise", "few_queries", "gemm", "cosine" or
-    /// "pairwise"; "none" without queries.
+    /// "line", "sorted_line", "direct", "few_dims", "few_dims_top",
+    /// "all_pairs", "nearest", "fused_tensor", "fused_pairwise", "few_queries",
+    /// "gemm", "cosine" or "pairwise"; "none" without queries.
     std::string method = "none";
     idx_t pages = 0;          ///< queries go through the GPU page by page
     idx_t queriesPerPage = 0; ///< of all pages but the last

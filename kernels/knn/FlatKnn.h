@@ -149,8 +149,8 @@ size_t flatKnnWorkspaceBytes(const FlatKnnProblem& problem, size_t maxBytes);
 ///          the caller's; numRepeated counts a query for each part
 /// Stream   enqueues on `stream` and never waits; of the handle nothing is
 ///          used but the library behind it, so that one of cuBLASLt serves. A
-///          plan that is `sortedLine`, `direct`, `fewDims` or `nearest`, or
-///          fused without `sampling`, needs none
+///          plan that is `sortedLine`, `direct`, `fewDims`, `fewDimsTop` or
+///          `nearest`, or fused without `sampling`, needs none
 /// Memory   any workspace of at least flatKnnWorkspaceBytes(problem, 0) bytes:
 ///          a few MiB for k <= kMaxSelectK; beyond it about 100 k, or 6 n +
 ///          16 min(k, n) where that is less; and 4 bytes for every norm that
@@ -163,10 +163,12 @@ size_t flatKnnWorkspaceBytes(const FlatKnnProblem& problem, size_t maxBytes);
 ///          sample, and for more than 16 queries without a searchImage
 ///          n (2.1 d + 38) bytes; for k = 1 and few vectors 2.1 d + 100 bytes
 ///          for each of up to 131,072 queries, and of up to 16 dimensions at
-///          most 64 MiB and 16 bytes for each; of one dimension, by L2 and
-///          inner product, 17 n bytes for up to 2^26 vectors; and for a list
-///          that is searched by its part of the image numAllowed (2 d + 36);
-///          for few pairs up to 64 MiB for their keys
+///          most 64 MiB and 16 bytes for each; for k <= 16 (cosines k = 1 too)
+///          and few dimensions up to 42 MiB, of cosines 4 d bytes more for each
+///          vector and query; of one dimension, by L2 and inner product, 17 n
+///          bytes for up to 2^26 vectors; and for a list that is searched by
+///          its part of the image numAllowed (2 d + 36); for few pairs up to
+///          64 MiB for their keys
 /// Errors   throws Error on a bad argument (named) or a failed launch
 /// Cost     few pairs, and on GPUs of fast float64 one query in few dimensions:
 ///          one read of the vectors and three operations of float64 for each

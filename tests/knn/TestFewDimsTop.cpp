@@ -251,6 +251,23 @@ TEST_F(FewDimsTop, FewAreScored) {
     }
 }
 
+/// By similarities all vectors are as near to zeros: 32 are enough.
+TEST_F(FewDimsTop, QueriesOfZeros) {
+    for (Metric metric : kMetrics) {
+        for (int d : {2, 4, 8}) {
+            const CertifiedCase c = of(metric, 3000, 70, d, 5);
+            const std::vector<float> vectors =
+                    makeHard(Hard::Clusters, c.n, d, 1);
+            const std::vector<float> queries(c.q * d, 0.0f);
+            const Result result = search(c, vectors, queries);
+            check(c, vectors, queries, result, 70);
+            if (metric != Metric::L2) {
+                EXPECT_LE(result.rescored, uint64_t(32 * c.q)) << c.describe();
+            }
+        }
+    }
+}
+
 /// Sorted along a line, so that few strips have all of the nearest.
 TEST_F(FewDimsTop, Sorted) {
     for (Metric metric : kMetrics) {

@@ -84,6 +84,76 @@ TEST(FewDimsTopPlan, NearestCosine) {
     EXPECT_FALSE(goesByStrips(problemOf(Metric::L2, 8191, 13141, 4, 1)));
 }
 
+/// Cells of an H200 with what the other way takes of ordinary data in times of
+/// this one's.
+TEST(FewDimsTopPlan, MeasuredCells) {
+    struct Cell {
+        Metric metric;
+        int64_t n;
+        int64_t q;
+        int d;
+        int k;
+        double gain;
+        bool pays;
+    };
+    constexpr Metric kL2 = Metric::L2;
+    constexpr Metric kProduct = Metric::InnerProduct;
+    constexpr Metric kCosine = Metric::Cosine;
+    constexpr Cell kCells[] = {
+            {kL2, 2049, 9141, 2, 5, 3.97, true},
+            {kL2, 2049, 9141, 4, 5, 1.91, true},
+            {kL2, 2049, 9141, 8, 16, 1.06, false},
+            {kL2, 8191, 13141, 2, 16, 5.39, true},
+            {kL2, 8191, 13141, 4, 5, 1.44, true},
+            {kL2, 8191, 13141, 8, 5, 0.98, false},
+            {kL2, 1024, 65536, 2, 5, 3.41, true},
+            {kL2, 1024, 65536, 8, 16, 0.74, false},
+            {kL2, 1024, 4096, 8, 16, 0.75, false},
+            {kL2, 4096, 1024, 4, 2, 1.74, true},
+            {kL2, 65536, 1000, 4, 2, 1.70, true},
+            {kL2, 65536, 1000, 8, 16, 0.85, false},
+            {kL2, 65536, 8192, 2, 16, 9.45, true},
+            {kL2, 65536, 8192, 8, 5, 0.66, false},
+            {kL2, 131072, 4096, 8, 5, 0.74, false},
+            {kProduct, 32768, 65536, 2, 5, 6.74, true},
+            {kProduct, 2049, 9141, 4, 5, 1.73, true},
+            {kProduct, 16384, 1000, 4, 5, 1.97, true},
+            // Where all are equal, each pair has its canonical distance.
+            {kProduct, 4096, 1024, 4, 5, 1.56, false},
+            {kProduct, 16384, 4096, 8, 5, 0.95, false},
+            {kProduct, 65536, 1000, 4, 16, 0.97, false},
+            {kCosine, 2049, 9141, 4, 5, 2.91, true},
+            {kCosine, 2049, 9141, 8, 5, 2.04, true},
+            {kCosine, 8191, 13141, 4, 16, 1.64, true},
+            {kCosine, 8191, 13141, 8, 16, 1.04, false},
+            {kCosine, 32768, 65536, 8, 5, 0.70, false},
+            {kCosine, 32768, 65536, 2, 1, 15.33, true},
+            {kCosine, 16384, 16384, 4, 1, 1.48, true},
+            {kCosine, 16384, 16384, 8, 1, 0.67, false},
+            {kCosine, 65536, 1000, 8, 1, 0.83, false},
+            {kCosine, 4096, 32768, 16, 1, 2.53, true},
+            {kCosine, 4096, 1024, 16, 1, 0.88, false},
+    };
+    for (const Cell& c : kCells) {
+        EXPECT_EQ(
+                fewDimsTopPays(problemOf(c.metric, c.n, c.q, c.d, c.k)), c.pays)
+                << c.n << " x " << c.d << ", " << c.q << ", k = " << c.k
+                << ", gain " << c.gain;
+        EXPECT_TRUE(!c.pays || c.gain > 1);
+    }
+}
+
+/// Between two of the kernels it is as of the longer vectors.
+TEST(FewDimsTopPlan, Dimensions) {
+    for (int d : {3, 5, 7, 9, 10, 11, 13, 14, 15}) {
+        const int longer = d <= 8 ? d + 1 : d <= 12 ? 12 : 16;
+        EXPECT_EQ(
+                fewDimsTopMicroseconds(problemOf(Metric::L2, 4096, 999, d, 3)),
+                fewDimsTopMicroseconds(
+                        problemOf(Metric::L2, 4096, 999, longer, 3)));
+    }
+}
+
 /// A page of a batch goes as the batch.
 TEST(FewDimsTopPlan, Pages) {
     FlatKnnProblem page = problemOf(Metric::L2, 8192, 16, 4, 5);

@@ -181,7 +181,7 @@ class FewDimsTopFinish {
             bound_ = last;
             limit_ = keyValue(entryKey(last));
             // What comes later has higher ids, and is no nearer.
-            isDone_ = entryKey(last) <= orderedKey(kNearest);
+            isDone_ = entryKey(last) <= orderedKey(nearest());
         }
     }
 
@@ -189,6 +189,20 @@ class FewDimsTopFinish {
     static constexpr float kNearest = kMetric == Metric::L2 ? 0.0f
             : kMetric == Metric::Cosine                     ? -1.0f
                                         : -__builtin_huge_valf();
+
+    /// To a query of zeros all vectors are as near, but those with NaN for a
+    /// distance. By bits, so that no denormal counts as zero; read again, as
+    /// there are no registers for it.
+    __device__ __forceinline__ float nearest() const {
+        if constexpr (kMetric == Metric::L2) {
+            return kNearest;
+        }
+        const uint32_t bits = lane() < uint32_t(search_.d)
+                ? __float_as_uint(
+                          search_.queries[int64_t(row_) * search_.d + lane()])
+                : 0;
+        return __any_sync(kFullWarp, bits << 1 != 0) ? kNearest : 0.0f;
+    }
 
     /// The canonical distance, a similarity's with its sign turned.
     __device__ __forceinline__ double keyOf(uint32_t v) const {

@@ -21,6 +21,8 @@ constexpr idx_t kMostStrips = 256;
 /// Values of strips of one scan stay in L2.
 constexpr idx_t kMostValues = idx_t(1) << 23;
 constexpr idx_t kLeastTileQueries = 512;
+/// The search for the nearest one (NearestKnn.h) has up to as many vectors.
+constexpr idx_t kMostNearest = 65536;
 
 idx_t divUp(idx_t a, idx_t b) {
     return (a + b - 1) / b;
@@ -75,34 +77,80 @@ struct FewDimsTopScratch {
     }
 };
 
-/// The best other certified search. Not fitted yet: what models of the others
-/// say, of ordinary data, and half as much again component by component, where
-/// clusters cost most.
-double otherMicroseconds(const FlatKnnProblem& p) {
-    const double part = p.device.multiprocessors / 132.0;
-    const double pairs = double(p.numQueries) * double(p.numVectors);
-    if (p.k > 1) {
-        return 45 + 0.3e-6 * pairs / part;
+/// As the kernels have them.
+int dimsOf(const FlatKnnProblem& p) {
+    return p.d <= 8 ? (p.d + 1) / 2 * 2 : p.d <= 12 ? 12 : 16;
+}
+
+double partOf(const FlatKnnProblem& p) {
+    return p.device.multiprocessors / 132.0;
+}
+
+/// Of strips that are met again, of ordinary data.
+double meetMicroseconds(const FlatKnnProblem& p) {
+    const double steps = double(idx_t(1) << logStripOf(p)) / 32;
+    return 0.037e-3 * double(p.numQueries) * p.k * steps * dimsOf(p) /
+            partOf(p);
+}
+
+struct OtherWay {
+    double microseconds;
+    bool isTensor; // on tensor cores
+};
+
+/// The best other certified search of ordinary data, or less, fitted to an
+/// H200: images of L2 and inner products are kept.
+OtherWay otherWay(const FlatKnnProblem& p) {
+    const double part = partOf(p);
+    const double q = double(p.numQueries);
+    const double pairs = q * double(p.numVectors);
+    // 0.8: for one place.
+    const double allPairs =
+            (p.k == 1 ? 0.8 : 1.0) * std::max(26.0, 5e-6 * pairs / part);
+    const bool isTwo = dimsOf(p) == 2;
+    constexpr idx_t kFew = 4096;
+    if (p.numVectors < kFew && (isCosine(p) || isTwo)) {
+        return {allPairs, false};
     }
-    return takesNearest(p) ? nearestMicroseconds(p)
-                           : 45 + 0.1e-6 * (p.d + 2.5) * pairs / part;
+    if (isTwo) {
+        return {std::min(allPairs, 45 + 1.2e-6 * pairs / part), false};
+    }
+    double tensor = 42 + 0.16e-3 * q * p.k / part;
+    if (p.k == 1 && takesNearest(p)) {
+        tensor = nearestMicroseconds(p);
+    } else if (p.k == 1 && p.numVectors <= kMostNearest) {
+        return {std::min(allPairs, 45 + 0.25e-6 * (p.d + 2.5) * pairs / part),
+                false};
+    } else if (p.metric == Metric::InnerProduct) {
+        tensor += (0.76e-3 * q + 0.235e-6 * pairs) / part;
+    } else {
+        // Cosines make their image each time.
+        tensor +=
+                (isCosine(p) ? 30 : 0) + (0.94e-3 * q + 0.3e-6 * pairs) / part;
+    }
+    return {std::min(allPairs, tensor), tensor < allPairs};
 }
 
 } // namespace
 
+// Fitted to 475 cells of an H200, most within a seventh; cosines of 16,384
+// vectors and more for 1,000 queries took up to twice as long.
 double fewDimsTopMicroseconds(const FlatKnnProblem& p) {
-    const double part = p.device.multiprocessors / 132.0;
+    constexpr idx_t kTile = kFewDimsTopQueries * kFewDimsTopThreads;
     const double q = double(p.numQueries);
     const double strips = double(unitsOf(p)) * kFewDimsTopStrips;
     const double width = double(idx_t(1) << logStripOf(p));
-    const double dims = double((p.d + 1) / 2 * 2);
-    const double rows = double(
-            divUp(p.numQueries, kFewDimsTopQueries * kFewDimsTopThreads) *
-            kFewDimsTopQueries * kFewDimsTopThreads);
-    const double scan = rows * strips * width * (dims + 1.6) / 2.1e7;
-    const double finish = q *
-            (0.5e-3 + 8e-6 * strips + (0.04e-3 + 0.04e-3 * width / 32) * p.k);
-    return (isCosine(p) ? 19 : 16) + (scan + finish) / part;
+    const int dims = dimsOf(p);
+    const bool isLong = dims > kMostFewDims;
+    const double rows = double(divUp(p.numQueries, kTile) * kTile);
+    const double scan =
+            (isLong ? 1.6 : 1.0) * rows * strips * width * (dims + 1.6) / 3e7;
+    const double finish = q * (0.62e-3 + 5.8e-6 * strips);
+    // However few queries there are: a warp goes through its strips.
+    const double latency = 7.4 + 0.027 * strips + 0.37 * p.k * width / 32 +
+            (isLong ? 0.9 * (dims - kMostFewDims) : 0.0) +
+            (isCosine(p) ? 3 : 0);
+    return latency + (scan + finish) / partOf(p) + meetMicroseconds(p);
 }
 
 bool fewDimsTopPays(const FlatKnnProblem& p) {
@@ -114,7 +162,23 @@ bool fewDimsTopPays(const FlatKnnProblem& p) {
         batchOf(p) <= kFewQueries) {
         return false;
     }
-    return fewDimsTopMicroseconds(p) < 0.9 * otherMicroseconds(p);
+    const int dims = dimsOf(p);
+    const OtherWay other = otherWay(p);
+    // Where all inner products are equal, all are canonical here: no more than
+    // tensor cores have to repeat of four dimensions, but more than all pairs.
+    if (p.metric == Metric::InnerProduct && dims > 2 &&
+        (dims > 4 || !other.isTensor)) {
+        return false;
+    }
+    // They gain little there of ordinary data, and a query of zeros, which all
+    // vectors are as near to, takes one warp here (docs/design).
+    if (isCosine(p) && other.isTensor && dims > (p.k == 1 ? 4 : 6)) {
+        return false;
+    }
+    // Where vectors have many others as near, as many strips again are met; it
+    // costs all pairs nothing, and tensor cores little.
+    const double more = other.isTensor ? meetMicroseconds(p) : 0;
+    return fewDimsTopMicroseconds(p) + more < 0.95 * other.microseconds;
 }
 
 std::optional<FewDimsTopPlan> planFewDimsTop(
