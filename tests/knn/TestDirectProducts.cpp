@@ -63,6 +63,11 @@ TEST_F(DirectProducts, EveryDimension) {
     };
     EXPECT_FALSE(isOfProducts(10000, 8, 63));
     EXPECT_TRUE(isOfProducts(10000, 8, 64));
+    EXPECT_FALSE(isOfProducts(10000, 4, 64));
+    EXPECT_TRUE(isOfProducts(10000, 4, 65));
+    EXPECT_TRUE(isOfProducts(10000, 5, 64));
+    EXPECT_FALSE(isOfProducts(10000, 4, 256));
+    EXPECT_TRUE(isOfProducts(10000, 4, 264));
     EXPECT_FALSE(byProducts(of(10000, 8, 2817, 7)));
     EXPECT_FALSE(byProducts(of(33000, 1, 128, 7)));
     EXPECT_TRUE(byProducts(of(33000, 2, 128, 7)));
@@ -205,7 +210,7 @@ TEST_F(DirectProducts, CountsWhatItComputes) {
 TEST_F(DirectProducts, InnerProducts) {
     for (Hard kind : kHard) {
         for (int64_t q : {4, 5, 16}) {
-            for (int d : {64, 97, 130}) {
+            for (int d : {q == 4 ? 65 : 64, 97, 130}) {
                 CertifiedCase c = of(32768 / q + 40, q, d, 40);
                 c.metric = Metric::InnerProduct;
                 expectProducts(c, kind);

@@ -77,6 +77,16 @@ bool bySlots(const FlatKnnProblem& p) {
             p.numQueries * placesOf(p) <= kMostSlotPairs;
 }
 
+/// Up to four inner products of short rows that begin on 16 bytes share reads as
+/// it is: 131,072 x 128 of them take 3 to 12% longer by DirectProducts.cuh
+/// (measured, H200).
+bool sharesReads(const FlatKnnProblem& p) {
+    constexpr int kMostShared = 256;
+    constexpr int kOfAnyType = 8; // components of 16 bits in 16 bytes
+    return p.metric == Metric::InnerProduct && batchOf(p) <= kDirectQueries &&
+            p.d <= kMostShared && p.d % kOfAnyType == 0;
+}
+
 /// Whether several queries share what is read and converted, and their vectors'
 /// own sums (DirectProducts.cuh).
 bool byProducts(const FlatKnnProblem& p) {
@@ -84,7 +94,8 @@ bool byProducts(const FlatKnnProblem& p) {
     return (isCosine || p.metric == Metric::InnerProduct) && p.numQueries > 1 &&
             batchOf(p) <= kFewQueries &&
             p.d >= (isCosine ? kLeastCosineDims : kLeastProductDims) &&
-            !bySlots(p) && directProductQueries(p.numQueries, p.d) > 0;
+            !bySlots(p) && !sharesReads(p) &&
+            directProductQueries(p.numQueries, p.d) > 0;
 }
 
 struct Groups {
