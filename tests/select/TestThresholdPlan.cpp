@@ -308,7 +308,7 @@ TEST(SelectTables, HalfOfManyRowsOfFloatsIsSorted) {
     EXPECT_EQ(chosen(7384, 3584, 2800), SelectAlgorithm::SampleThreshold);
     EXPECT_EQ(chosen(7384, 3585, 2800), SelectAlgorithm::Sort);
     EXPECT_EQ(chosen(5000, 8192, 5000), SelectAlgorithm::Sort);
-    EXPECT_EQ(chosen(5000, 8193, 5000), SelectAlgorithm::SampleThreshold);
+    EXPECT_EQ(chosen(5000, 16385, 9000), SelectAlgorithm::SampleThreshold);
     // The answer in any order is no sort.
     SelectProblem unsorted = onH200(7384, 4457, 2370);
     unsorted.sorted = false;
