@@ -149,7 +149,7 @@ TEST(SelectCost, KeysInRandomOrder) {
     Fit sweep = fitOf(kOldSweep, "random_ms", isOfAlgorithm);
     addHeldRows(sweep);
     addChangedRows(sweep);
-    expectFit(sweep, 486, 0.95, 3);
+    expectFit(sweep, 484, 0.95, 3);
     expectFit(fitOfNewSweep("random_ms"), 573, 0.93, 2);
 }
 
