@@ -10,9 +10,9 @@ namespace faiss_bits {
 /// What a plan says to people and programs: numbers and names, no pointers.
 struct FlatKnnSummary {
     /// "line", "sorted_line", "direct", "few_dims", "few_dims_top",
-    /// "all_pairs", "nearest", "fused_tensor", "fused_pairwise"; of searches with a matrix of distances
-    /// "few_queries", "gemm", "cosine" or "pairwise"; "none" without queries.
-    /// docs/plans.md says what they are.
+    /// "all_pairs", "nearest", "fused_tensor", "fused_pairwise"; of searches
+    /// with a matrix of distances "few_queries", "gemm", "cosine" or
+    /// "pairwise"; "none" without queries. docs/plans.md says what they are.
     std::string method = "none";
     idx_t tileQueries = 0; ///< queries that are searched for together
     idx_t tileVectors = 0; ///< vectors of a tile of distances

@@ -156,7 +156,9 @@ TEST_F(MarkedPairsKnn, SmallOfFewKinds) {
     for (const uint32_t kinds : {1u, 4u, 40u}) {
         const CertifiedCase c = of(130, 70, 33, 20);
         expectAsFloat64(
-                c, makeKinds(c.n, c.d, kinds, 1), makeKinds(c.q, c.d, kinds, 2));
+                c,
+                makeKinds(c.n, c.d, kinds, 1),
+                makeKinds(c.q, c.d, kinds, 2));
     }
 }
 

@@ -63,7 +63,8 @@ struct MarkedUnits {
         return threadIdx.x / kWarpSize;
     }
 
-    /// Of a row, as digits write them: in twos, the last with what pads the row.
+    /// Of a row, as digits write them: in twos, the last with what pads the
+    /// row.
     __device__ __forceinline__ static float2 twoOf(
             const float* row,
             const TilePlace& place,

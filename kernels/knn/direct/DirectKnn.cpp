@@ -77,8 +77,8 @@ bool bySlots(const FlatKnnProblem& p) {
             p.numQueries * placesOf(p) <= kMostSlotPairs;
 }
 
-/// Up to four inner products of short rows that begin on 16 bytes share reads as
-/// it is: 131,072 x 128 of them take 3 to 12% longer by DirectProducts.cuh
+/// Up to four inner products of short rows that begin on 16 bytes share reads
+/// as it is: 131,072 x 128 of them take 3 to 12% longer by DirectProducts.cuh
 /// (measured, H200).
 bool sharesReads(const FlatKnnProblem& p) {
     constexpr int kMostShared = 256;
