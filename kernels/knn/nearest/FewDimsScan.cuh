@@ -10,10 +10,7 @@ namespace faiss_bits {
 
 template <int kDims>
 struct FewDimsScanShared {
-    /// Floats of a vector: sixteen bytes are read at a time.
-    static constexpr int kStride = kDims > 4 ? (kDims + 3) / 4 * 4 : kDims;
-
-    alignas(16) float vectors[kFewDimsUnit * kStride];
+    alignas(16) float vectors[kFewDimsUnit * kFewDimsStride<kDims>];
     alignas(16) float norms[kFewDimsUnit];
     float center[kDims];
     uint32_t greatest; // bits of the greatest norm
@@ -26,7 +23,6 @@ template <Metric kMetric, int kDims, int kQueries, bool kAgain>
 class FewDimsScan {
    public:
     using Shared = FewDimsScanShared<kDims>;
-    static constexpr int kStride = Shared::kStride;
     static constexpr uint32_t kSlots = kQueries * kFewDimsThreads;
 
     __device__ FewDimsScan(
@@ -81,17 +77,7 @@ class FewDimsScan {
         const int64_t begin = strip * units * kFewDimsUnit;
         const int64_t end = min(begin + units * kFewDimsUnit, search_.n);
         __syncthreads(); // the strip before is done with
-        if (threadIdx.x < kDims) {
-            const int c = threadIdx.x;
-            const float x = kIsL2 && c < search_.d
-                    ? componentOf(search_.vectors, begin, c)
-                    : 0.0f;
-            // One that is no number would hide all vectors.
-            shared_.center[c] = isfinite(x) ? x : 0.0f;
-        }
-        if (threadIdx.x == 0) {
-            shared_.greatest = 0;
-        }
+        setCenter<kIsL2, kDims>(search_, begin, shared_);
         __syncthreads();
         float factors[kQueries][kDims];
         float own[kQueries];
@@ -113,11 +99,12 @@ class FewDimsScan {
             least[j] = INFINITY;
         }
         for (int64_t unit = begin; unit < end; unit += kFewDimsUnit) {
-            stage(unit, end);
+            stageVectors<kIsL2, kDims, kFewDimsThreads>(
+                    search_, unit, kFewDimsUnit, end, shared_);
             __syncthreads();
             // In a first search all have, but for those of the last tile.
             if (!kAgain || slotOf(0) / kWarpSize * kWarpSize < slots_) {
-                meetUnit(factors, least);
+                meetVectors<kIsL2>(shared_, 0u, kFewDimsUnit, factors, least);
             }
             __syncthreads();
         }
@@ -133,68 +120,6 @@ class FewDimsScan {
             }
             if (isFit) {
                 limits[j] = fminf(limits[j], value + error);
-            }
-        }
-    }
-
-    /// Vectors less the center, by L2 times -2, and their norms; beyond the end
-    /// NaN, which no minimum notices.
-    __device__ __forceinline__ void stage(int64_t unit, int64_t end) {
-        float greatest = 0;
-        for (uint32_t i = threadIdx.x; i < kFewDimsUnit; i += kFewDimsThreads) {
-            float y[kDims];
-            if (unit + i < end) {
-                loadVector(search_, unit + i, y);
-            } else {
-#pragma unroll
-                for (int c = 0; c < kDims; ++c) {
-                    y[c] = NAN;
-                }
-            }
-            float norm = 0;
-#pragma unroll
-            for (int c = 0; c < kDims; ++c) {
-                if constexpr (kIsL2) {
-                    y[c] -= shared_.center[c];
-                }
-                norm = fmaf(y[c], y[c], norm);
-                shared_.vectors[i * kStride + c] = kIsL2 ? -2 * y[c] : y[c];
-            }
-            shared_.norms[i] = norm;
-            greatest = fmaxf(greatest, norm);
-        }
-        // Numbers from zero on are ordered as their bits.
-        const uint32_t ofWarp =
-                __reduce_max_sync(kFullWarp, __float_as_uint(greatest));
-        if (threadIdx.x % kWarpSize == 0) {
-            atomicMax(&shared_.greatest, ofWarp);
-        }
-    }
-
-    __device__ __forceinline__ void meetUnit(
-            const float (&factors)[kQueries][kDims],
-            float (&least)[kQueries]) const {
-        constexpr int kAtOnce = 4;
-#pragma unroll 1
-        for (uint32_t i = 0; i < kFewDimsUnit; i += kAtOnce) {
-            float norms[kAtOnce] = {};
-            if constexpr (kIsL2) {
-                readFloats(shared_.norms + i, norms);
-            }
-#pragma unroll
-            for (int v = 0; v < kAtOnce; ++v) {
-                float y[kDims];
-                readFloats(shared_.vectors + (i + v) * kStride, y);
-#pragma unroll
-                for (int j = 0; j < kQueries; ++j) {
-                    float value = kIsL2 ? fmaf(y[0], factors[j][0], norms[v])
-                                        : y[0] * factors[j][0];
-#pragma unroll
-                    for (int c = 1; c < kDims; ++c) {
-                        value = fmaf(y[c], factors[j][c], value);
-                    }
-                    least[j] = fminf(least[j], value);
-                }
             }
         }
     }

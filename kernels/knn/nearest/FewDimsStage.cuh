@@ -81,4 +81,104 @@ __device__ __forceinline__ void loadQuery(
     }
 }
 
+/// A vector in shared memory, in floats: sixteen bytes are read at a time.
+template <int kDims>
+constexpr int kFewDimsStride = kDims > 4 ? (kDims + 3) / 4 * 4 : kDims;
+
+/// A block's: `first` becomes the center by L2, and no norm is known.
+/// Shared  has center [kDims] and greatest, the bits of the greatest norm.
+template <bool kIsL2, int kDims, class Shared>
+__device__ __forceinline__ void setCenter(
+        const CertifiedParams& search,
+        int64_t first,
+        Shared& shared) {
+    if (threadIdx.x < kDims) {
+        const int c = threadIdx.x;
+        const float x = kIsL2 && c < search.d
+                ? componentOf(search.vectors, first, c)
+                : 0.0f;
+        // One that is no number would hide all vectors.
+        shared.center[c] = isfinite(x) ? x : 0.0f;
+    }
+    if (threadIdx.x == 0) {
+        shared.greatest = 0;
+    }
+}
+
+/// `count` vectors from `begin` on, less the center, by L2 times -2, and their
+/// norms; from `end` on NaN, which no minimum notices.
+/// Shared  has vectors [count, kFewDimsStride] and norms [count], too
+template <bool kIsL2, int kDims, uint32_t kThreads, class Shared>
+__device__ __forceinline__ void stageVectors(
+        const CertifiedParams& search,
+        int64_t begin,
+        uint32_t count,
+        int64_t end,
+        Shared& shared) {
+    float greatest = 0;
+    for (uint32_t i = threadIdx.x; i < count; i += kThreads) {
+        float y[kDims];
+        if (begin + i < end) {
+            loadVector(search, begin + i, y);
+        } else {
+#pragma unroll
+            for (int c = 0; c < kDims; ++c) {
+                y[c] = NAN;
+            }
+        }
+        float norm = 0;
+#pragma unroll
+        for (int c = 0; c < kDims; ++c) {
+            if constexpr (kIsL2) {
+                y[c] -= shared.center[c];
+            }
+            norm = fmaf(y[c], y[c], norm);
+            shared.vectors[i * kFewDimsStride<kDims> + c] =
+                    kIsL2 ? -2 * y[c] : y[c];
+        }
+        shared.norms[i] = norm;
+        greatest = fmaxf(greatest, norm);
+    }
+    // Numbers from zero on are ordered as their bits.
+    const uint32_t ofWarp =
+            __reduce_max_sync(kFullWarp, __float_as_uint(greatest));
+    if (threadIdx.x % kWarpSize == 0) {
+        atomicMax(&shared.greatest, ofWarp);
+    }
+}
+
+/// The queries' least values among the staged vectors from `begin` on, a
+/// multiple of four of them; by L2 without the queries' own norms.
+template <bool kIsL2, int kDims, int kQueries, class Shared>
+__device__ __forceinline__ void meetVectors(
+        const Shared& shared,
+        uint32_t begin,
+        uint32_t end,
+        const float (&factors)[kQueries][kDims],
+        float (&least)[kQueries]) {
+    constexpr int kAtOnce = 4;
+#pragma unroll 1
+    for (uint32_t i = begin; i < end; i += kAtOnce) {
+        float norms[kAtOnce] = {};
+        if constexpr (kIsL2) {
+            readFloats(shared.norms + i, norms);
+        }
+#pragma unroll
+        for (int v = 0; v < kAtOnce; ++v) {
+            float y[kDims];
+            readFloats(shared.vectors + (i + v) * kFewDimsStride<kDims>, y);
+#pragma unroll
+            for (int j = 0; j < kQueries; ++j) {
+                float value = kIsL2 ? fmaf(y[0], factors[j][0], norms[v])
+                                    : y[0] * factors[j][0];
+#pragma unroll
+                for (int c = 1; c < kDims; ++c) {
+                    value = fmaf(y[c], factors[j][c], value);
+                }
+                least[j] = fminf(least[j], value);
+            }
+        }
+    }
+}
+
 } // namespace faiss_bits

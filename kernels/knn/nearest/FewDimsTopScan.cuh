@@ -16,13 +16,11 @@ template <Metric kMetric, int kDims>
 class FewDimsTopScan {
    public:
     static constexpr uint32_t kMostUnit = kFewDimsTopStrips << kMostLogTopStrip;
-    /// Floats of a vector: sixteen bytes are read at a time.
-    static constexpr int kStride = kDims > 4 ? (kDims + 3) / 4 * 4 : kDims;
     static constexpr int kQueries = kFewDimsTopQueries;
     static constexpr uint32_t kTile = kQueries * kFewDimsTopThreads;
 
     struct Shared {
-        alignas(16) float vectors[kMostUnit * kStride];
+        alignas(16) float vectors[kMostUnit * kFewDimsStride<kDims>];
         alignas(16) float norms[kMostUnit];
         float center[kDims];
         uint32_t greatest; // bits of the greatest norm
@@ -60,52 +58,13 @@ class FewDimsTopScan {
         return firstRow_ + j * kFewDimsTopThreads + threadIdx.x;
     }
 
-    /// Vectors less the first, by L2 times -2, and their norms; beyond the end
-    /// NaN, which no minimum notices.
     __device__ __forceinline__ void stage() {
         const uint32_t width = kFewDimsTopStrips << params_.logStrip;
         const int64_t begin = int64_t(unit_) * width;
-        if (threadIdx.x < kDims) {
-            const int c = threadIdx.x;
-            const float x = kIsL2 && c < search_.d
-                    ? componentOf(search_.vectors, begin, c)
-                    : 0.0f;
-            // One that is no number would hide all vectors.
-            shared_.center[c] = isfinite(x) ? x : 0.0f;
-        }
-        if (threadIdx.x == 0) {
-            shared_.greatest = 0;
-        }
+        setCenter<kIsL2, kDims>(search_, begin, shared_);
         __syncthreads();
-        float greatest = 0;
-        for (uint32_t i = threadIdx.x; i < width; i += kFewDimsTopThreads) {
-            float y[kDims];
-            if (begin + i < search_.n) {
-                loadVector(search_, begin + i, y);
-            } else {
-#pragma unroll
-                for (int c = 0; c < kDims; ++c) {
-                    y[c] = NAN;
-                }
-            }
-            float norm = 0;
-#pragma unroll
-            for (int c = 0; c < kDims; ++c) {
-                if constexpr (kIsL2) {
-                    y[c] -= shared_.center[c];
-                }
-                norm = fmaf(y[c], y[c], norm);
-                shared_.vectors[i * kStride + c] = kIsL2 ? -2 * y[c] : y[c];
-            }
-            shared_.norms[i] = norm;
-            greatest = fmaxf(greatest, norm);
-        }
-        // Numbers from zero on are ordered as their bits.
-        const uint32_t ofWarp =
-                __reduce_max_sync(kFullWarp, __float_as_uint(greatest));
-        if (threadIdx.x % kWarpSize == 0) {
-            atomicMax(&shared_.greatest, ofWarp);
-        }
+        stageVectors<kIsL2, kDims, kFewDimsTopThreads>(
+                search_, begin, width, search_.n, shared_);
     }
 
     __device__ __forceinline__ void load(
@@ -130,35 +89,17 @@ class FewDimsTopScan {
             uint32_t strip,
             const float (&factors)[kQueries][kDims],
             float (&least)[kQueries]) const {
-        constexpr int kAtOnce = 4;
 #pragma unroll
         for (int j = 0; j < kQueries; ++j) {
             least[j] = INFINITY;
         }
-        const uint32_t width = 1u << params_.logStrip;
         const uint32_t begin = strip << params_.logStrip;
-#pragma unroll 1
-        for (uint32_t i = begin; i < begin + width; i += kAtOnce) {
-            float norms[kAtOnce] = {};
-            if constexpr (kIsL2) {
-                readFloats(shared_.norms + i, norms);
-            }
-#pragma unroll
-            for (int v = 0; v < kAtOnce; ++v) {
-                float y[kDims];
-                readFloats(shared_.vectors + (i + v) * kStride, y);
-#pragma unroll
-                for (int j = 0; j < kQueries; ++j) {
-                    float value = kIsL2 ? fmaf(y[0], factors[j][0], norms[v])
-                                        : y[0] * factors[j][0];
-#pragma unroll
-                    for (int c = 1; c < kDims; ++c) {
-                        value = fmaf(y[c], factors[j][c], value);
-                    }
-                    least[j] = fminf(least[j], value);
-                }
-            }
-        }
+        meetVectors<kIsL2>(
+                shared_,
+                begin,
+                begin + (1u << params_.logStrip),
+                factors,
+                least);
     }
 
     __device__ __forceinline__ void write(
