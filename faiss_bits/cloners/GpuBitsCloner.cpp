@@ -1,6 +1,9 @@
 #include "faiss_bits/cloners/GpuBitsCloner.h"
 
+#include <algorithm>
+#include <memory>
 #include <typeinfo>
+#include <vector>
 
 #include <faiss/IndexFlat.h>
 #include <faiss/IndexIVFFlat.h>
@@ -24,16 +27,50 @@ namespace faiss_bits::gpu {
 
 namespace {
 
-/// GpuIndexBitsFlatL2 and IP take FAISS's subclass of IndexFlat; this takes
-/// any IndexFlat of the right metric.
-template <class GpuIndex>
-faiss::Index* cloneFlat(
-        faiss::gpu::GpuResourcesProvider* provider,
-        const faiss::IndexFlat* index,
-        const GpuIndexBitsFlatConfig& config) {
-    auto clone = std::make_unique<GpuIndex>(provider, index->d, config);
-    clone->copyFrom(index);
-    return clone.release();
+/// One of ours of that metric, without vectors.
+std::unique_ptr<GpuIndexBitsFlat> emptyFlat(
+        const BitsToGpuCloner& cloner,
+        const faiss::Index& like,
+        bool useFloat16) {
+    GpuIndexBitsFlatConfig config;
+    config.device = cloner.device;
+    config.useFloat16 = useFloat16;
+    config.useBFloat16 = cloner.useBFloat16;
+    config.keepSearchImage = cloner.keepSearchImage;
+    config.storeTransposed = cloner.storeTransposed;
+    const faiss::gpu::GpuClonerOptions& options = cloner;
+    copyCuvsChoice(config, options);
+    const int d = int(like.d);
+    if (like.metric_type == faiss::METRIC_L2) {
+        return std::make_unique<GpuIndexBitsFlatL2>(cloner.provider, d, config);
+    }
+    if (like.metric_type == faiss::METRIC_INNER_PRODUCT) {
+        return std::make_unique<GpuIndexBitsFlatIP>(cloner.provider, d, config);
+    }
+    return std::make_unique<GpuIndexBitsFlat>(
+            cloner.provider, d, like.metric_type, config);
+}
+
+/// Whether it is a flat index of float16 components, which FAISS has as codes
+/// of a scalar quantizer.
+bool isFlatOfFloat16(const faiss::Index& index) {
+    const auto* codes =
+            dynamic_cast<const faiss::IndexScalarQuantizer*>(&index);
+    return codes && codes->sq.qtype == faiss::ScalarQuantizer::QT_fp16;
+}
+
+/// Adds the vectors of `from`, some at a time: as float32 they take twice the
+/// memory of the codes. Float16 storage has each component as it was.
+void addDecoded(GpuIndexBitsFlat& to, const faiss::Index& from) {
+    constexpr idx_t kFloatsAtATime = idx_t(1) << 24;
+    const idx_t most = std::max<idx_t>(1, kFloatsAtATime / from.d);
+    to.reserve(from.ntotal);
+    std::vector<float> vectors(size_t(std::min(most, from.ntotal)) * from.d);
+    for (idx_t begin = 0; begin < from.ntotal; begin += most) {
+        const idx_t n = std::min(most, from.ntotal - begin);
+        from.reconstruct_n(begin, n, vectors.data());
+        to.add(n, vectors.data());
+    }
 }
 
 /// Whether it is one of ours: FAISS's cloner knows what to say of others.
@@ -93,24 +130,17 @@ bool holdsOthers(const faiss::Index* index) {
 
 faiss::Index* BitsToGpuCloner::clone_Index(const faiss::Index* index) {
     const auto* flat = dynamic_cast<const faiss::IndexFlat*>(index);
-    if (flat) {
-        GpuIndexBitsFlatConfig config;
-        config.device = device;
-        config.useFloat16 = useFloat16;
-        config.useBFloat16 = useBFloat16;
-        config.keepSearchImage = keepSearchImage;
-        config.storeTransposed = storeTransposed;
-        copyCuvsChoice(config, static_cast<const GpuClonerOptions&>(*this));
-        if (flat->metric_type == faiss::METRIC_L2) {
-            return cloneFlat<GpuIndexBitsFlatL2>(provider, flat, config);
-        }
-        if (flat->metric_type == faiss::METRIC_INNER_PRODUCT) {
-            return cloneFlat<GpuIndexBitsFlatIP>(provider, flat, config);
-        }
-        if (detail::hasMetric(flat->metric_type)) {
-            return std::make_unique<GpuIndexBitsFlat>(provider, flat, config)
-                    .release();
-        }
+    if (flat && detail::hasMetric(flat->metric_type)) {
+        auto clone = emptyFlat(*this, *flat, useFloat16);
+        clone->copyFrom(flat);
+        return clone.release();
+    }
+    if (isFlatOfFloat16(*index) && !useBFloat16 &&
+        detail::hasMetric(index->metric_type)) {
+        auto clone = emptyFlat(*this, *index, true);
+        clone->metric_arg = index->metric_arg;
+        addDecoded(*clone, *index);
+        return clone.release();
     }
     const auto* ivfFlat = dynamic_cast<const faiss::IndexIVFFlat*>(index);
     if (ivfFlat && !useBFloat16 && hasIvf(*ivfFlat)) {

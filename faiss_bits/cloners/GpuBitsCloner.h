@@ -9,7 +9,9 @@ namespace faiss_bits::gpu {
 /// An IndexFlat of METRIC_L2 becomes a GpuIndexBitsFlatL2, one of
 /// METRIC_INNER_PRODUCT a GpuIndexBitsFlatIP, one of another metric that we
 /// have a GpuIndexBitsFlat (useFloat16 or useBFloat16 chooses the storage);
-/// also where it is the inner index of an IndexIDMap or IndexPreTransform.
+/// also where it is the inner index of an IndexIDMap or IndexPreTransform. An
+/// IndexScalarQuantizer of float16 (QT_fp16) becomes the same with useFloat16,
+/// in the same places; copied back it is an IndexFlat, as FAISS's is.
 /// An IndexIVFFlat, IndexIVFScalarQuantizer or IndexIVFPQ of L2 or inner
 /// product over an IndexFlat becomes a GpuIndexBitsIVFFlat,
 /// GpuIndexBitsIVFScalarQuantizer or GpuIndexBitsIVFPQ; the codes of the last

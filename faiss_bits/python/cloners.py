@@ -69,11 +69,12 @@ def index_cpu_to_gpu(res, device, index, options=None, useBFloat16=False):
     device : int
         Number of the GPU
     index : faiss.Index
-        A faiss.IndexFlat of a metric that GpuIndexBitsFlat has becomes one, and
-        an IndexIVFFlat, IndexIVFScalarQuantizer or IndexIVFPQ over a flat one
-        becomes the class of ours, also inside an IndexIDMap, IndexPreTransform or
-        IndexRefine (whose vectors to refine with stay on the CPU); others become
-        what faiss.index_cpu_to_gpu makes of them
+        A faiss.IndexFlat of a metric that GpuIndexBitsFlat has becomes one, an
+        IndexScalarQuantizer of float16 one with useFloat16, and an IndexIVFFlat,
+        IndexIVFScalarQuantizer or IndexIVFPQ over a flat one becomes the class of
+        ours, also inside an IndexIDMap, IndexPreTransform or IndexRefine (whose
+        vectors to refine with stay on the CPU); others become what
+        faiss.index_cpu_to_gpu makes of them
     options : faiss.GpuClonerOptions, optional
         useFloat16 stores the vectors as float16
     useBFloat16 : bool, optional

@@ -59,9 +59,6 @@ FILES = {
         "EvalIVFPQAccuracy.test_mm": "on the CPU",
         "TestLSQIcmEncoder": "no index",
         "TestShardedFlat": "FAISS's shards, which take vectors once; ours go on",
-        **({} if WITH_DROPIN else {
-            "TestSQ_to_gpu": "codes of float16: our cloner leaves them to FAISS",
-        }),
     },
     "test_gpu_index_ivfsq.py": {},
     "test_gpu_index_serialize.py": {},

@@ -149,6 +149,32 @@ def test_index_cpu_to_gpu(res, metric):
         oracle.check_knn(xq, xb, 5, D, I, metric == IP)
 
 
+@pytest.mark.parametrize("metric", METRICS)
+def test_index_cpu_to_gpu_of_float16_codes(res, metric):
+    xb, xq = make("normal", 200, 6, 1), make("normal", 9, 6, 2)
+    cpu, inner = (
+        faiss.IndexScalarQuantizer(6, faiss.ScalarQuantizer.QT_fp16, metric)
+        for _ in range(2)
+    )
+    cpu.add(xb)
+    stored = cpu.reconstruct_n(0, 200)
+    ids = np.arange(200) * 3 + 1
+    mapped = faiss.IndexIDMap(inner)
+    mapped.add_with_ids(xb, ids)
+    index = faiss_bits.index_cpu_to_gpu(res, 0, cpu)
+    assert isinstance(index, faiss_bits.GpuIndexBitsFlat)
+    assert index.metric_type == metric
+    D, I = index.search(xq, 5)
+    oracle.check_knn(xq, stored, 5, D, I, metric == IP)
+    back = faiss.index_gpu_to_cpu(index)
+    assert isinstance(back, faiss.IndexFlat)
+    assert (back.reconstruct_n(0, 200) == stored).all()
+    of_ids = faiss_bits.index_cpu_to_gpu(res, 0, mapped)
+    assert same_bits(of_ids.search(xq, 5), (D, ids[I]))
+    with pytest.raises(RuntimeError, match="useBFloat16"):
+        faiss_bits.index_cpu_to_gpu(res, 0, cpu, useBFloat16=True)
+
+
 def test_index_cpu_to_gpu_of_other_indexes(res):
     xb = make("normal", 1000, 8, 1)
     cpu = faiss.IndexIVFFlat(faiss.IndexFlatL2(8), 8, 4)
