@@ -206,15 +206,23 @@ TEST_F(FusedKnn, SecondSample) {
     const FlatKnnPlan large = planFlatKnn(p, kRoomyScratch);
     ASSERT_TRUE(large.fused);
     EXPECT_GE(large.fused->secondStrips.perRow, 4 * large.fused->secondRank);
-    // A filter's bits are met by samples alone.
+    // With a filter too, but by inner product, which has no norms that leave
+    // vectors out of strips.
     const std::vector<uint32_t> bits((p.numVectors + 31) / 32, 0x7fffffffu);
     p.k = 10;
     p.allowedBits = bits.data();
     const FlatKnnPlan filtered = planFlatKnn(p, kRoomyScratch);
     ASSERT_TRUE(filtered.fused);
-    EXPECT_GT(filtered.fused->samples, 0u);
-    EXPECT_GT(filtered.fused->secondRank, 0u);
-    EXPECT_EQ(filtered.fused->secondStrips.perRow, 0u);
+    EXPECT_EQ(filtered.fused->samples, 0u);
+    EXPECT_EQ(
+            filtered.fused->secondStrips.perRow,
+            plan.fused->secondStrips.perRow);
+    p.metric = Metric::InnerProduct;
+    const FlatKnnPlan products = planFlatKnn(p, kRoomyScratch);
+    ASSERT_TRUE(products.fused);
+    EXPECT_GT(products.fused->samples, 0u);
+    EXPECT_GT(products.fused->secondRank, 0u);
+    EXPECT_EQ(products.fused->secondStrips.perRow, 0u);
 }
 
 TEST_F(FusedKnn, EveryK) {

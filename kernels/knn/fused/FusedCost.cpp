@@ -64,8 +64,9 @@ double scans(
     const double products =
             2 * rows * columns * width / kTensorRate / speed.arithmetic;
     const double compares = 51e-9 * rows * columns / speed.arithmetic;
+    // Samples are of all vectors.
     const double others =
-            plan.strips.perRow > 0 ? 1.0 : double(plan.secondSamples) / n;
+            plan.strips.perRow > 0 ? 1.0 : double(plan.secondSamples) / columns;
     // What samples take again for each tile is more than the launches.
     const double tile = plan.strips.perRow > 0 ? 30 : 250;
     double scan = std::max(read, products) + compares;

@@ -33,6 +33,25 @@ pieceAt(idx_t row, int slab, int piece, int slabs, int pieces) {
             swizzled;
 }
 
+/// The two pieces of a norm step: the first one has the number.
+__device__ __forceinline__ void putNormStep(
+        const TensorImage& to,
+        idx_t row,
+        const uint4& step) {
+    auto* steps = static_cast<uint4*>(to.normSteps);
+    steps[pieceAt(row, 0, 0, 1, 2)] = step;
+    steps[pieceAt(row, 0, 1, 1, 2)] = {0, 0, 0, 0};
+}
+
+/// Of a row that is there, from >= 0, or else infinity.
+__device__ __forceinline__ uint4
+normStepOf(const TensorImage& image, idx_t from) {
+    constexpr uint32_t kInfiniteHalf = 0x7c00;
+    return from >= 0 ? static_cast<const uint4*>(
+                               image.normSteps)[pieceAt(from, 0, 0, 1, 2)]
+                     : uint4{kInfiniteHalf, 0, 0, 0};
+}
+
 /// A thread a piece of a row, and one more for the row's norm.
 __global__ __launch_bounds__(kThreads) void listedImageKernel(
         const ListParams params) {
@@ -60,14 +79,31 @@ __global__ __launch_bounds__(kThreads) void listedImageKernel(
         }
         params.to.norms[row] = id >= 0 ? params.from.norms[id]
                                        : __uint_as_float(kInfinityBits);
-        const auto* fromSteps =
-                static_cast<const uint4*>(params.from.normSteps);
-        auto* toSteps = static_cast<uint4*>(params.to.normSteps);
-        // The first of the two pieces has the number: infinity in float16.
-        const uint4 step = id >= 0 ? fromSteps[pieceAt(id, 0, 0, 1, 2)]
-                                   : uint4{0x7c00, 0, 0, 0};
-        toSteps[pieceAt(row, 0, 0, 1, 2)] = step;
-        toSteps[pieceAt(row, 0, 1, 1, 2)] = {0, 0, 0, 0};
+        putNormStep(params.to, row, normStepOf(params.from, id));
+    }
+}
+
+__global__ __launch_bounds__(kThreads) void allowedNormsKernel(
+        TensorImage image,
+        const int32_t* ids,
+        idx_t n,
+        idx_t capacity,
+        const uint32_t* allowedBits,
+        TensorImage to,
+        uint32_t* allowed) {
+    const idx_t row = idx_t(blockIdx.x) * kThreads + threadIdx.x;
+    const int32_t vector = row < n ? ids[row] : -1;
+    const bool isAllowed =
+            vector >= 0 && (allowedBits[vector / 32] >> (vector % 32) & 1);
+    if (row < capacity) {
+        const idx_t from = isAllowed ? row : -1;
+        to.norms[row] =
+                isAllowed ? image.norms[row] : __uint_as_float(kInfinityBits);
+        putNormStep(to, row, normStepOf(image, from));
+    }
+    const int count = __syncthreads_count(isAllowed);
+    if (allowed && threadIdx.x == 0 && count > 0) {
+        atomicAdd(allowed, uint32_t(count));
     }
 }
 
@@ -99,6 +135,28 @@ void runListedImage(
     const auto blocks = unsigned(
             std::min<idx_t>((threads + kThreads - 1) / kThreads, 1 << 16));
     listedImageKernel<<<blocks, kThreads, 0, stream>>>(params);
+    BITS_CUDA_CHECK(cudaGetLastError());
+}
+
+void runAllowedNorms(
+        const TensorImage& from,
+        const int32_t* ids,
+        idx_t n,
+        const uint32_t* allowedBits,
+        const TensorImage& to,
+        uint32_t* allowed,
+        cudaStream_t stream) {
+    if (allowed) {
+        BITS_CUDA_CHECK(cudaMemsetAsync(allowed, 0, sizeof(uint32_t), stream));
+    }
+    // Whether there are components or not: norms have 32 bytes a row.
+    const idx_t capacity = TensorImageLayout(n, 1).capacity;
+    if (capacity == 0) {
+        return;
+    }
+    const auto blocks = unsigned((capacity + kThreads - 1) / kThreads);
+    allowedNormsKernel<<<blocks, kThreads, 0, stream>>>(
+            from, ids, n, capacity, allowedBits, to, allowed);
     BITS_CUDA_CHECK(cudaGetLastError());
 }
 

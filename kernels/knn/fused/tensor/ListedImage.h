@@ -25,4 +25,21 @@ void runListedImage(
         const TensorImage& to,
         cudaStream_t stream);
 
+/// Enqueues the norms of an image's rows, and their norm steps, to those of
+/// `to`; infinite ones for rows whose vectors a filter does not allow, so that
+/// they are in no strip (StripKeys). Components are shared.
+///
+/// ids          [n] the vectors of the rows, on the device
+/// allowedBits  bit i % 32 of word i / 32 is that of vector i
+/// allowed      one number, on the device: how many of the n are, or nullptr
+/// Cost         a read and a write of the norms
+void runAllowedNorms(
+        const TensorImage& from,
+        const int32_t* ids,
+        idx_t n,
+        const uint32_t* allowedBits,
+        const TensorImage& to,
+        uint32_t* allowed,
+        cudaStream_t stream);
+
 } // namespace faiss_bits

@@ -30,7 +30,7 @@ class TensorFusedScan : public FusedScan {
     TensorFusedScan(
             const FlatKnnProblem& problem,
             idx_t tileQueries,
-            bool meetSample,
+            LimitsOf limits,
             WorkspaceSlices& slices)
             : problem_(problem),
               tileQueries_(tileQueries),
@@ -47,7 +47,7 @@ class TensorFusedScan : public FusedScan {
         if (problem.metric == Metric::InnerProduct) {
             centerProducts_ = slices.take<CenterProduct>(tileQueries);
         }
-        if (meetSample) {
+        if (limits == LimitsOf::Sample) {
             rounded_ = slices.take<uint16_t>(size_t(tileQueries) * problem.d);
         }
         if (takesBytes(problem)) {
@@ -57,6 +57,12 @@ class TensorFusedScan : public FusedScan {
             byteCosts_ = slices.take<uint32_t>(
                     ByteImageLayout(tileQueries, problem.d).capacity /
                     ByteSearch::kTileQueries);
+        }
+        if (problem.allowedBits && limits == LimitsOf::SecondStrips) {
+            const TensorImageLayout second(vectors_.secondSamples, problem.d);
+            allowedNorms_ = slices.take<float>(second.capacity);
+            allowedNormSteps_ = slices.take<uint16_t>(second.capacity * 16);
+            allowedMembers_ = slices.take<uint32_t>(1);
         }
         if (scansList(problem)) {
             listed_ = slices.take<uint8_t>(
@@ -84,6 +90,16 @@ class TensorFusedScan : public FusedScan {
                     problem_.allowedIds,
                     problem_.numAllowed,
                     listedImage(),
+                    stream);
+        }
+        if (allowedNorms_) {
+            runAllowedNorms(
+                    vectors_.second,
+                    vectors_.secondIds,
+                    vectors_.secondSamples,
+                    problem_.allowedBits,
+                    secondSample(),
+                    takesBytes(problem_) ? allowedMembers_ : nullptr,
                     stream);
         }
         return {vectors_.sample, vectors_.sampleNorms};
@@ -184,6 +200,10 @@ class TensorFusedScan : public FusedScan {
                 ByteSearch::kTileQueries * problem_.numVectors /
                         (ofOne * kSecondShare),
                 ByteSearch::kFar - 1));
+        if (allowedNorms_) {
+            bytes_.allowed = allowedMembers_;
+            bytes_.members = uint32_t(vectors_.secondSamples);
+        }
         return bytes_;
     }
 
@@ -243,7 +263,7 @@ class TensorFusedScan : public FusedScan {
         TensorScanProblem scan = scanOf({}, queries);
         scan.numVectors =
                 ofSecond ? vectors_.secondSamples : problem_.numVectors;
-        scan.vectors = ofSecond ? vectors_.second : vectors_.image;
+        scan.vectors = ofSecond ? secondSample() : vectors_.image;
         runStripScan(scan, plan, keys, problem_.device, stream);
     }
 
@@ -304,6 +324,16 @@ class TensorFusedScan : public FusedScan {
         return tensorImageAt(queryImage_, tileQueries_, problem_.d, true);
     }
 
+    /// Of strips, with norms that leave out what a filter does.
+    TensorImage secondSample() const {
+        TensorImage second = vectors_.second;
+        if (allowedNorms_) {
+            second.norms = allowedNorms_;
+            second.normSteps = allowedNormSteps_;
+        }
+        return second;
+    }
+
     /// Of the allowed vectors alone: its scales are those of all.
     TensorImage listedImage() const {
         TensorImage image =
@@ -321,6 +351,10 @@ class TensorFusedScan : public FusedScan {
     float* vectorInverses_ = nullptr;         // [n]: cosine
     CenterProduct* centerProducts_ = nullptr; // [tileQueries]: inner products
     uint16_t* rounded_ = nullptr; // [tileQueries, d]: meet the sample
+    // Of the second sample's strips, with a filter.
+    float* allowedNorms_ = nullptr;
+    uint16_t* allowedNormSteps_ = nullptr;
+    uint32_t* allowedMembers_ = nullptr; // [1] how many
     void* listed_ = nullptr;
     double passing_ = 0;
     void* byteQueries_ = nullptr;
@@ -348,10 +382,10 @@ ErrorBound bound(const FlatKnnProblem&) {
 std::unique_ptr<FusedScan> prepare(
         const FlatKnnProblem& problem,
         idx_t tileQueries,
-        bool meetSample,
+        LimitsOf limits,
         WorkspaceSlices& slices) {
     return std::make_unique<TensorFusedScan>(
-            problem, tileQueries, meetSample, slices);
+            problem, tileQueries, limits, slices);
 }
 
 } // namespace

@@ -28,7 +28,9 @@ bool takesCosine(const FlatKnnProblem& p) {
 } // namespace
 
 bool takesBytes(const FlatKnnProblem& p) {
-    return hasByteImage(p) && !p.allowedBits && !p.limits &&
+    // Vectors that are copied together have 16 bits.
+    const bool isCopied = p.allowedBits && scansList(p);
+    return hasByteImage(p) && !isCopied && !p.limits &&
             batchOf(p) > kFewQueries;
 }
 
