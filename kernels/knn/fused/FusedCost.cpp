@@ -48,13 +48,13 @@ double scans(
         const FusedPlan& plan,
         const FlatKnnProblem& p,
         const DeviceSpeed& speed) {
-    const double n = double(p.numVectors);
     const double q = double(p.numQueries);
-    const double columns = scansList(p) ? double(p.numAllowed) : n;
+    const double columns = double(scannedVectors(p));
     const double width = tensorImageWidth(p);
     const double read = readMicroseconds(2 * columns * width, speed);
+    const double copied = expectsBytes(plan, p) ? p.d : 2 * width;
     const double copy =
-            scansList(p) ? 3 * readMicroseconds(2 * columns * width, speed) : 0;
+            scansList(p) ? 3 * readMicroseconds(columns * copied, speed) : 0;
     if (isFew(p)) {
         return copy + read + 1.8e-6 * q * columns / speed.arithmetic;
     }

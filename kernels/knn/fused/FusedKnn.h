@@ -77,6 +77,11 @@ bool searchImageHelps(const FlatKnnProblem& problem);
 /// the copy, and enough of them for a sample.
 bool scansList(const FlatKnnProblem& problem);
 
+/// Vectors that a scan on tensor cores reads.
+inline idx_t scannedVectors(const FlatKnnProblem& problem) {
+    return scansList(problem) ? problem.numAllowed : problem.numVectors;
+}
+
 /// The plan, if a fused method takes the problem and maxBytes are enough.
 std::optional<FusedPlan> planFused(
         const FlatKnnProblem& problem,

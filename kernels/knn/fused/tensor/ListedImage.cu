@@ -1,7 +1,5 @@
 #include "kernels/knn/fused/tensor/ListedImage.h"
 
-#include <algorithm>
-
 #include "kernels/common/CudaCheck.h"
 #include "kernels/knn/fused/tensor/FiniteSize.cuh"
 
@@ -10,17 +8,19 @@ namespace faiss_bits {
 namespace {
 
 constexpr int kThreads = 256;
+constexpr int kRowsAtOnce = 4; // of a group of lanes: all on their way together
 
 struct ListParams {
-    TensorImage from;
-    SpreadRows rows; // of that
-    TensorImage to;
-    const int32_t* ids;
-    idx_t n;
-    idx_t capacity;
+    ListedImages images;
+    idx_t capacity; // rows of `to`
     int slabs;
-    int pieces; // of 16 bytes, of a row of a slab
+    int pieces; // of 16 bytes, of a row of a slab: 2, 4 or 8
+    int byteSlabs;
 };
+
+/// ListedImages::makes.
+constexpr uint32_t kOfHalves = 1;
+constexpr uint32_t kOfBytes = 2;
 
 /// Where a piece of a row lies in an image, counted in pieces; the rows of a
 /// slab are swizzled as TensorImageLayout says.
@@ -52,34 +52,124 @@ normStepOf(const TensorImage& image, idx_t from) {
                      : uint4{kInfiniteHalf, 0, 0, 0};
 }
 
-/// A thread a piece of a row, and one more for the row's norm.
-__global__ __launch_bounds__(kThreads) void listedImageKernel(
-        const ListParams params) {
-    const int perRow = params.slabs * params.pieces + 1;
-    const idx_t count = params.capacity * perRow;
-    const auto* from = static_cast<const uint4*>(params.from.pieces);
-    auto* to = static_cast<uint4*>(params.to.pieces);
-    for (idx_t i = idx_t(blockIdx.x) * kThreads + threadIdx.x; i < count;
-         i += idx_t(gridDim.x) * kThreads) {
-        const idx_t row = i / perRow;
-        const int part = int(i % perRow);
-        const idx_t vector = row < params.n ? params.ids[row] : -1;
-        const idx_t id =
-                vector >= 0 ? idx_t(params.rows.rowOf(uint32_t(vector))) : -1;
-        if (part + 1 < perRow) {
-            const int slab = part / params.pieces;
-            const int piece = part % params.pieces;
-            uint4 value = {0, 0, 0, 0};
-            if (id >= 0) {
-                value = from[pieceAt(
-                        id, slab, piece, params.slabs, params.pieces)];
+/// Bits of what has to be made. All threads of the block call it.
+__device__ __forceinline__ uint32_t wantedOf(const ListedImages& images) {
+    uint32_t wanted = kOfHalves;
+    if (images.costs) {
+        bool hasBytes = false;
+        bool hasHalves = false;
+        for (uint32_t i = threadIdx.x; i < images.tiles; i += kThreads) {
+            const bool isOfBytes = images.costs[i] <= images.mostCost;
+            hasBytes |= isOfBytes;
+            hasHalves |= !isOfBytes;
+        }
+        wanted = (__syncthreads_or(hasBytes) ? kOfBytes : 0) |
+                (__syncthreads_or(hasHalves) ? kOfHalves : 0);
+    }
+    const uint32_t made = images.made ? *images.made : 0;
+    if (images.makes && blockIdx.x == 0 && threadIdx.x == 0) {
+        *images.makes = made | wanted;
+    }
+    return wanted & ~made;
+}
+
+/// Rows `from` to rows row, row + step ..., zeros where one is below 0: the
+/// piece that is this lane's of each slab.
+__device__ __forceinline__ void copyPieces(
+        const void* fromPieces,
+        void* toPieces,
+        const idx_t (&from)[kRowsAtOnce],
+        idx_t row,
+        idx_t step,
+        idx_t capacity,
+        int slabs,
+        int pieces) {
+    const int piece = int(threadIdx.x) % pieces;
+    for (int slab = 0; slab < slabs; ++slab) {
+        uint4 values[kRowsAtOnce];
+#pragma unroll
+        for (int i = 0; i < kRowsAtOnce; ++i) {
+            values[i] = {0, 0, 0, 0};
+            if (from[i] >= 0) {
+                values[i] = static_cast<const uint4*>(fromPieces)[pieceAt(
+                        from[i], slab, piece, slabs, pieces)];
             }
-            to[pieceAt(row, slab, piece, params.slabs, params.pieces)] = value;
+        }
+#pragma unroll
+        for (int i = 0; i < kRowsAtOnce; ++i) {
+            if (row + i * step < capacity) {
+                static_cast<uint4*>(toPieces)[pieceAt(
+                        row + i * step, slab, piece, slabs, pieces)] =
+                        values[i];
+            }
+        }
+    }
+}
+
+/// A group of as many lanes as a slab's row has pieces takes some rows.
+__global__ __launch_bounds__(kThreads) void listedImageKernel(
+        const __grid_constant__ ListParams params) {
+    const ListedImages& images = params.images;
+    const uint32_t wanted = wantedOf(images);
+    if (wanted == 0) {
+        return;
+    }
+    const idx_t step = kThreads / params.pieces;
+    const idx_t row = idx_t(blockIdx.x) * step * kRowsAtOnce +
+            int(threadIdx.x) / params.pieces;
+    idx_t from[kRowsAtOnce];
+#pragma unroll
+    for (int i = 0; i < kRowsAtOnce; ++i) {
+        const idx_t at = row + i * step;
+        from[i] = at < images.n ? images.ids[at] : -1;
+    }
+#pragma unroll
+    for (int i = 0; i < kRowsAtOnce; ++i) {
+        from[i] =
+                from[i] >= 0 ? idx_t(images.rows.rowOf(uint32_t(from[i]))) : -1;
+    }
+    if (wanted & kOfHalves) {
+        copyPieces(
+                images.from.pieces,
+                images.to.pieces,
+                from,
+                row,
+                step,
+                params.capacity,
+                params.slabs,
+                params.pieces);
+    }
+    if (wanted & kOfBytes) {
+        copyPieces(
+                images.fromBytes.pieces,
+                images.toBytes.pieces,
+                from,
+                row,
+                step,
+                params.capacity,
+                params.byteSlabs,
+                params.pieces);
+    }
+    if (threadIdx.x % params.pieces != 0) {
+        return;
+    }
+#pragma unroll
+    for (int i = 0; i < kRowsAtOnce; ++i) {
+        const idx_t at = row + i * step;
+        if (at >= params.capacity) {
             continue;
         }
-        params.to.norms[row] = id >= 0 ? params.from.norms[id]
-                                       : __uint_as_float(kInfinityBits);
-        putNormStep(params.to, row, normStepOf(params.from, id));
+        // Scans in 8 bits read them too, where they have no own.
+        images.to.norms[at] = from[i] >= 0 ? images.from.norms[from[i]]
+                                           : __uint_as_float(kInfinityBits);
+        if (wanted & kOfHalves) {
+            putNormStep(images.to, at, normStepOf(images.from, from[i]));
+        }
+        if (wanted & kOfBytes && images.toBytes.norms) {
+            images.toBytes.norms[at] = from[i] >= 0
+                    ? images.fromBytes.norms[from[i]]
+                    : -ByteNorms::kNone;
+        }
     }
 }
 
@@ -117,23 +207,29 @@ void runListedImage(
         idx_t n,
         const TensorImage& to,
         cudaStream_t stream) {
-    const TensorImageLayout layout(n, d);
+    ListedImages images;
+    images.from = from;
+    images.to = to;
+    images.rows = rows;
+    images.d = d;
+    images.ids = ids;
+    images.n = n;
+    runListedImages(images, stream);
+}
+
+void runListedImages(const ListedImages& images, cudaStream_t stream) {
+    const TensorImageLayout layout(images.n, images.d);
     if (layout.capacity == 0) {
         return;
     }
     const ListParams params{
-            from,
-            rows,
-            to,
-            ids,
-            n,
+            images,
             layout.capacity,
             layout.slabs,
-            layout.rowBytes / 16};
-    const idx_t threads =
-            layout.capacity * (idx_t(layout.slabs) * params.pieces + 1);
-    const auto blocks = unsigned(
-            std::min<idx_t>((threads + kThreads - 1) / kThreads, 1 << 16));
+            layout.rowBytes / 16,
+            ByteImageLayout(images.n, images.d).slabs};
+    const idx_t ofBlock = kThreads / params.pieces * kRowsAtOnce;
+    const auto blocks = unsigned((layout.capacity + ofBlock - 1) / ofBlock);
     listedImageKernel<<<blocks, kThreads, 0, stream>>>(params);
     BITS_CUDA_CHECK(cudaGetLastError());
 }

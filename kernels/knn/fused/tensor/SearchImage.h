@@ -51,7 +51,7 @@ bool hasByteImage(const FlatKnnProblem& problem);
 
 /// Whether a search that takes its limits from strips of the second sample has
 /// a scan in 8 bits: where the caller has none, there are not few queries, and
-/// no list of allowed vectors is scanned.
+/// no list of a small part of the vectors is scanned.
 bool takesBytes(const FlatKnnProblem& problem);
 
 /// What more passes in 8 bits than in 16 has to be appended and read: one of so

@@ -7,7 +7,7 @@
 #include "kernels/knn/fused/FusedKnn.h"
 #include "kernels/knn/fused/FusedMethod.h"
 #include "kernels/knn/fused/FusedParams.h"
-#include "kernels/knn/fused/tensor/ListedImage.h"
+#include "kernels/knn/fused/tensor/AllowedVectors.h"
 #include "kernels/knn/fused/tensor/PassAtOnce.h"
 #include "kernels/knn/fused/tensor/SearchImage.h"
 #include "kernels/knn/fused/tensor/TensorScan.h"
@@ -34,7 +34,12 @@ class TensorFusedScan : public FusedScan {
             WorkspaceSlices& slices)
             : problem_(problem),
               tileQueries_(tileQueries),
-              vectors_(takeImage(problem, slices)) {
+              vectors_(takeImage(problem, slices)),
+              allowed_(
+                      problem,
+                      vectors_,
+                      limits == LimitsOf::SecondStrips,
+                      slices) {
         queryImage_ = slices.take<uint8_t>(
                 tensorImageBytes(tileQueries, problem.d, true));
         queryNorms_ = slices.take<float>(tileQueries);
@@ -58,16 +63,6 @@ class TensorFusedScan : public FusedScan {
                     ByteImageLayout(tileQueries, problem.d).capacity /
                     ByteSearch::kTileQueries);
         }
-        if (problem.allowedBits && limits == LimitsOf::SecondStrips) {
-            const TensorImageLayout second(vectors_.secondSamples, problem.d);
-            allowedNorms_ = slices.take<float>(second.capacity);
-            allowedNormSteps_ = slices.take<uint16_t>(second.capacity * 16);
-            allowedMembers_ = slices.take<uint32_t>(1);
-        }
-        if (scansList(problem)) {
-            listed_ = slices.take<uint8_t>(
-                    tensorImageBytes(problem.numAllowed, problem.d, false));
-        }
     }
 
     SpreadRows rows() const override {
@@ -82,26 +77,7 @@ class TensorFusedScan : public FusedScan {
         if (!problem_.searchImage) {
             makeImage(stream);
         }
-        if (listed_) {
-            runListedImage(
-                    vectors_.image,
-                    vectors_.rows,
-                    problem_.d,
-                    problem_.allowedIds,
-                    problem_.numAllowed,
-                    listedImage(),
-                    stream);
-        }
-        if (allowedNorms_) {
-            runAllowedNorms(
-                    vectors_.second,
-                    vectors_.secondIds,
-                    vectors_.secondSamples,
-                    problem_.allowedBits,
-                    secondSample(),
-                    takesBytes(problem_) ? allowedMembers_ : nullptr,
-                    stream);
-        }
+        allowed_.begin(stream);
         return {vectors_.sample, vectors_.sampleNorms};
     }
 
@@ -176,11 +152,11 @@ class TensorFusedScan : public FusedScan {
             return bytes_;
         }
         const idx_t ofOne = byteVectorsOfOne(problem_.d);
+        const idx_t scanned = scannedVectors(problem_);
         // Of few queries two kernels that find nothing to do count.
         constexpr idx_t kMany = 2048;
         if (queries < kMany &&
-            passing_ * kByteShare * double(ofOne) >
-                    double(problem_.numVectors)) {
+            passing_ * kByteShare * double(ofOne) > double(scanned)) {
             return bytes_;
         }
         const ByteImage image = byteQueries();
@@ -197,13 +173,9 @@ class TensorFusedScan : public FusedScan {
         bytes_.limits = byteLimits_;
         bytes_.costs = byteCosts_;
         bytes_.mostCost = uint32_t(std::min<idx_t>(
-                ByteSearch::kTileQueries * problem_.numVectors /
-                        (ofOne * kSecondShare),
+                ByteSearch::kTileQueries * scanned / (ofOne * kSecondShare),
                 ByteSearch::kFar - 1));
-        if (allowedNorms_) {
-            bytes_.allowed = allowedMembers_;
-            bytes_.members = uint32_t(vectors_.secondSamples);
-        }
+        allowed_.describe(bytes_);
         return bytes_;
     }
 
@@ -217,9 +189,10 @@ class TensorFusedScan : public FusedScan {
             cudaStream_t stream) override {
         TensorScanProblem scan = scanOf(lists, params.rows);
         scan.passing = passing_;
-        if (listed_) {
+        if (allowed_.isListed()) {
+            allowed_.copyListed(bytes_, params.rows, stream);
             scan.numVectors = problem_.numAllowed;
-            scan.vectors = listedImage();
+            scan.vectors = allowed_.listed();
         } else {
             scan.numVectors = problem_.numVectors;
             scan.vectors = vectors_.image;
@@ -234,7 +207,8 @@ class TensorFusedScan : public FusedScan {
             runByteScan(
                     ofBytes,
                     byteQueries(),
-                    vectors_.bytes,
+                    allowed_.isListed() ? allowed_.listedBytes()
+                                        : vectors_.bytes,
                     problem_.device,
                     stream);
         }
@@ -263,7 +237,7 @@ class TensorFusedScan : public FusedScan {
         TensorScanProblem scan = scanOf({}, queries);
         scan.numVectors =
                 ofSecond ? vectors_.secondSamples : problem_.numVectors;
-        scan.vectors = ofSecond ? secondSample() : vectors_.image;
+        scan.vectors = ofSecond ? allowed_.secondSample() : vectors_.image;
         runStripScan(scan, plan, keys, problem_.device, stream);
     }
 
@@ -284,7 +258,7 @@ class TensorFusedScan : public FusedScan {
         params.queryResiduals = queryImage().residuals;
         params.queryNorms = queryNorms_;
         params.centerProducts = centerProducts_;
-        params.listedIds = listed_ ? problem_.allowedIds : nullptr;
+        params.listedIds = allowed_.isListed() ? problem_.allowedIds : nullptr;
     }
 
     ByteImage byteQueries() const {
@@ -324,38 +298,16 @@ class TensorFusedScan : public FusedScan {
         return tensorImageAt(queryImage_, tileQueries_, problem_.d, true);
     }
 
-    /// Of strips, with norms that leave out what a filter does.
-    TensorImage secondSample() const {
-        TensorImage second = vectors_.second;
-        if (allowedNorms_) {
-            second.norms = allowedNorms_;
-            second.normSteps = allowedNormSteps_;
-        }
-        return second;
-    }
-
-    /// Of the allowed vectors alone: its scales are those of all.
-    TensorImage listedImage() const {
-        TensorImage image =
-                tensorImageAt(listed_, problem_.numAllowed, problem_.d, false);
-        image.facts = vectors_.image.facts;
-        return image;
-    }
-
     const FlatKnnProblem& problem_;
     const idx_t tileQueries_;
     SearchImage vectors_;
+    AllowedVectors allowed_;
     void* queryImage_ = nullptr;
     float* queryNorms_ = nullptr;
     float* queryInverses_ = nullptr;          // [tileQueries]: cosine
     float* vectorInverses_ = nullptr;         // [n]: cosine
     CenterProduct* centerProducts_ = nullptr; // [tileQueries]: inner products
     uint16_t* rounded_ = nullptr; // [tileQueries, d]: meet the sample
-    // Of the second sample's strips, with a filter.
-    float* allowedNorms_ = nullptr;
-    uint16_t* allowedNormSteps_ = nullptr;
-    uint32_t* allowedMembers_ = nullptr; // [1] how many
-    void* listed_ = nullptr;
     double passing_ = 0;
     void* byteQueries_ = nullptr;
     float* byteLimits_ = nullptr; // [tileQueries]
