@@ -19,6 +19,8 @@ struct FusedPlan {
     const FusedMethod* method = nullptr;
     /// The limits are the problem's: there are neither strips nor a sample.
     bool givenLimits = false;
+    /// A list of the problem is not read, as there is no room for its copy.
+    bool leavesList = false;
     /// Of which the limits are made; none: of a sample.
     StripPlan strips;
     /// With strips: one kernel makes the images of the queries and the limits,
@@ -76,6 +78,9 @@ bool searchImageHelps(const FlatKnnProblem& problem);
 /// nothing else: there is a list, of a part of the vectors that makes it worth
 /// the copy, and enough of them for a sample.
 bool scansList(const FlatKnnProblem& problem);
+
+/// The problem as the plan's search sees it.
+FlatKnnProblem seenBy(const FusedPlan& plan, const FlatKnnProblem& problem);
 
 /// Vectors that a scan on tensor cores reads.
 inline idx_t scannedVectors(const FlatKnnProblem& problem) {
