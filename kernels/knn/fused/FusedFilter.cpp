@@ -23,9 +23,16 @@ bool leavesMost(const FlatKnnProblem& p, const FusedMethod& method) {
 }
 
 bool scansList(const FlatKnnProblem& p) {
-    // To copy a vector is to read it three times.
-    const idx_t share = batchOf(p) > kFewQueries ? 2 : 4;
-    return hasShortList(p, share) && enoughVectors(p, p.numAllowed);
+    if (!p.allowedIds || !enoughVectors(p, p.numAllowed)) {
+        return false;
+    }
+    // To copy a vector takes as long as to scan it for so many queries, in 8
+    // bits as in 16, by arithmetic: two of its size are moved.
+    constexpr idx_t kQueriesOfCopy = 400;
+    const idx_t others = p.numVectors - p.numAllowed;
+    return hasShortList(p, 4) ||
+            (batchOf(p) > kFewQueries &&
+             p.numAllowed * kQueriesOfCopy <= others * p.numQueries);
 }
 
 FlatKnnProblem seenBy(const FusedPlan& plan, const FlatKnnProblem& problem) {

@@ -297,7 +297,7 @@ std::optional<FusedPlan> planFused(const FlatKnnProblem& p, size_t maxBytes) {
     FusedPlan byBits;
     byBits.leavesList = true;
     auto other = planBySamples(seenBy(byBits, p), maxBytes);
-    if (other && (!plan || other->tileQueries >= 2 * plan->tileQueries)) {
+    if (other && (!plan || other->tileQueries > 2 * plan->tileQueries)) {
         other->leavesList = true;
         return other;
     }
