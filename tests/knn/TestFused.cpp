@@ -310,6 +310,11 @@ TEST_F(FusedKnn, SmallSecondSample) {
         c.q = 17;
         c.d = 5;
         expectCanonical(c, Hard::Bytes);
+        c.allowedOf = 3;
+        expectCanonical(c, Hard::Bytes);
+        c.allowedOf = 6;
+        c.holes = 1;
+        expectCanonical(c, Hard::Bytes);
     }
 }
 

@@ -76,7 +76,7 @@ bool searchImageHelps(const FlatKnnProblem& problem);
 
 /// Whether a scan on tensor cores copies the allowed vectors together and reads
 /// nothing else: there is a list, of a part of the vectors that makes it worth
-/// the copy, and enough of them for a sample.
+/// the copy for so many queries, and enough of them for a sample.
 bool scansList(const FlatKnnProblem& problem);
 
 /// The problem as the plan's search sees it.
