@@ -263,6 +263,45 @@ TEST_F(AllowedImages, SmallMadeOnce) {
     }
 }
 
+TEST_F(AllowedImages, SmallRows) {
+    for (int d : {65, 130}) {
+        for (int64_t n : {1, 127, 128, 129, 1500}) {
+            const ByteRows x(makeRows(n, d), d, false);
+            std::mt19937 random(9);
+            std::vector<int32_t> ids(n);
+            std::vector<uint32_t> bits(256);
+            for (uint32_t& one : bits) {
+                one = random();
+            }
+            for (int32_t& id : ids) {
+                id = int32_t(random() % (bits.size() * 32));
+            }
+            const TensorImageLayout layout(n, d);
+            const DeviceBuffer<int32_t> list(ids);
+            const DeviceBuffer<uint32_t> allowed(bits);
+            DeviceBuffer<uint8_t> pieces(layout.pieceBytes());
+            TensorImage to = x.image;
+            to.pieces = pieces.data();
+            runAllowedRows(
+                    x.image, d, list.data(), n, allowed.data(), to, nullptr);
+            BITS_CUDA_CHECK(cudaDeviceSynchronize());
+            const auto from =
+                    read<uint8_t>(x.image.pieces, layout.pieceBytes());
+            const auto found = pieces.download();
+            for (int64_t i = 0; i < n; ++i) {
+                const auto mine = rowOf(found, i, layout.slabs);
+                if (bits[ids[i] / 32] >> ids[i] % 32 & 1) {
+                    ASSERT_EQ(mine, rowOf(from, i, layout.slabs)) << i;
+                    continue;
+                }
+                for (size_t at = 0; at < mine.size(); at += 2) {
+                    ASSERT_EQ(mine[at] | mine[at + 1] << 8, 0x7fff) << i;
+                }
+            }
+        }
+    }
+}
+
 TEST_F(AllowedImages, SmallNorms) {
     for (int d : {65, 130}) {
         for (int64_t n : {1, 255, 256, 257, 1500}) {

@@ -312,7 +312,7 @@ TEST_F(FusedFilters, TilesOfTheirOwn) {
 }
 
 /// Norms leave vectors out of strips by cosine as well, and in few dimensions,
-/// which have no 8 bits; inner products have a sample.
+/// which have no 8 bits; components do by inner product.
 TEST_F(FusedFilters, OtherScans) {
     constexpr int d = 40;
     const auto vectors = uniform(kN, d, 1);

@@ -84,16 +84,11 @@ StripPlan secondStripsFor(
             p.device);
 }
 
-/// Norms leave vectors out of strips: inner products have none.
-bool canFilterStrips(const FlatKnnProblem& p) {
-    return !p.allowedBits || p.metric != Metric::InnerProduct;
-}
-
 /// Sets what a search with limits from strips of the second sample has in place
 /// of planSamples(); false: it is no such search, and nothing is set.
 bool planSecondStrips(FusedPlan& plan, const FlatKnnProblem& p) {
-    if (plan.method != &kTensorFusedMethod || !canFilterStrips(p) ||
-        batchOf(p) <= kFewQueries || secondSamplesOf(p.numVectors) == 0) {
+    if (plan.method != &kTensorFusedMethod || batchOf(p) <= kFewQueries ||
+        secondSamplesOf(p.numVectors) == 0) {
         return false;
     }
     const idx_t samples = secondSamplesOf(p.numVectors);

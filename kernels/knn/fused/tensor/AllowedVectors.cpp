@@ -13,8 +13,12 @@ AllowedVectors::AllowedVectors(
         : problem_(problem), image_(image) {
     if (problem.allowedBits && ofStrips) {
         const TensorImageLayout second(image.secondSamples, problem.d);
-        norms_ = slices.take<float>(second.capacity);
-        normSteps_ = slices.take<uint16_t>(second.capacity * 16);
+        if (problem.metric == Metric::InnerProduct) {
+            pieces_ = slices.take<uint8_t>(second.pieceBytes());
+        } else {
+            norms_ = slices.take<float>(second.capacity);
+            normSteps_ = slices.take<uint16_t>(second.capacity * 16);
+        }
         if (takesBytes(problem) && !scansList(problem)) {
             members_ = slices.take<uint32_t>(1);
         }
@@ -31,6 +35,16 @@ AllowedVectors::AllowedVectors(
 }
 
 void AllowedVectors::begin(cudaStream_t stream) const {
+    if (pieces_) {
+        runAllowedRows(
+                image_.second,
+                problem_.d,
+                image_.secondIds,
+                image_.secondSamples,
+                problem_.allowedBits,
+                secondSample(),
+                stream);
+    }
     if (norms_) {
         runAllowedNorms(
                 image_.second,
@@ -48,6 +62,9 @@ TensorImage AllowedVectors::secondSample() const {
     if (norms_) {
         second.norms = norms_;
         second.normSteps = normSteps_;
+    }
+    if (pieces_) {
+        second.pieces = pieces_;
     }
     return second;
 }

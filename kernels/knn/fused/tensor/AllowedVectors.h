@@ -10,8 +10,10 @@
 namespace faiss_bits {
 
 /// What a scan on tensor cores makes of an image for its filter: a copy of the
-/// vectors of a list, in 16 bits and in 8, and norms of the second sample by
-/// which strips leave out what is not allowed. Without a filter it has nothing.
+/// vectors of a list, in 16 bits and in 8, and what makes strips of the second
+/// sample leave out what is not allowed: other norms, or for inner products, in
+/// whose scans there are none, other components. Without a filter it has
+/// nothing.
 class AllowedVectors {
    public:
     /// Takes its memory. ofStrips: limits come from strips of the second
@@ -22,7 +24,7 @@ class AllowedVectors {
             bool ofStrips,
             WorkspaceSlices& slices);
 
-    /// Enqueues the norms, once, when the image is there.
+    /// Enqueues what strips need, once, when the image is there.
     void begin(cudaStream_t stream) const;
 
     /// Of which strips are.
@@ -49,8 +51,10 @@ class AllowedVectors {
    private:
     const FlatKnnProblem& problem_;
     const SearchImage& image_;
-    float* norms_ = nullptr; // of the second sample
+    // Of the second sample.
+    float* norms_ = nullptr;
     uint16_t* normSteps_ = nullptr;
+    void* pieces_ = nullptr;
     uint32_t* members_ = nullptr; // [1] how many are allowed
     void* listed_ = nullptr;
     void* listedBytes_ = nullptr;

@@ -1,6 +1,7 @@
 #include "kernels/knn/fused/tensor/ListedImage.h"
 
 #include "kernels/common/CudaCheck.h"
+#include "kernels/common/Error.h"
 #include "kernels/knn/fused/tensor/FiniteSize.cuh"
 
 namespace faiss_bits {
@@ -197,6 +198,29 @@ __global__ __launch_bounds__(kThreads) void allowedNormsKernel(
     }
 }
 
+/// A thread a piece, as they lie in memory.
+__global__ __launch_bounds__(kThreads) void allowedRowsKernel(
+        const uint4* from,
+        const int32_t* ids,
+        uint32_t n,
+        uint32_t pieces,
+        uint32_t ofRow,  // in a slab
+        uint32_t ofTile, // in all slabs
+        const uint32_t* allowedBits,
+        uint4* to) {
+    constexpr uint32_t kRows = TensorImageLayout::kTileRows;
+    constexpr uint32_t kNans = 0x7fff7fff;
+    const uint32_t piece = blockIdx.x * kThreads + threadIdx.x;
+    if (piece >= pieces) {
+        return;
+    }
+    const uint32_t row = piece / ofTile * kRows + piece / ofRow % kRows;
+    const int32_t vector = row < n ? ids[row] : -1;
+    const bool isAllowed =
+            vector >= 0 && (allowedBits[vector / 32] >> (vector % 32) & 1);
+    to[piece] = isAllowed ? from[piece] : uint4{kNans, kNans, kNans, kNans};
+}
+
 } // namespace
 
 void runListedImage(
@@ -231,6 +255,38 @@ void runListedImages(const ListedImages& images, cudaStream_t stream) {
     const idx_t ofBlock = kThreads / params.pieces * kRowsAtOnce;
     const auto blocks = unsigned((layout.capacity + ofBlock - 1) / ofBlock);
     listedImageKernel<<<blocks, kThreads, 0, stream>>>(params);
+    BITS_CUDA_CHECK(cudaGetLastError());
+}
+
+void runAllowedRows(
+        const TensorImage& from,
+        int d,
+        const int32_t* ids,
+        idx_t n,
+        const uint32_t* allowedBits,
+        const TensorImage& to,
+        cudaStream_t stream) {
+    const TensorImageLayout layout(n, d);
+    const size_t pieces = layout.pieceBytes() / sizeof(uint4);
+    BITS_THROW_IF_NOT_FMT(
+            pieces < size_t(1) << 32,
+            "n = %lld rows of d = %d are too many",
+            (long long)n,
+            d);
+    if (pieces == 0) {
+        return;
+    }
+    const auto ofRow = uint32_t(layout.rowBytes / sizeof(uint4));
+    const auto blocks = unsigned((pieces + kThreads - 1) / kThreads);
+    allowedRowsKernel<<<blocks, kThreads, 0, stream>>>(
+            static_cast<const uint4*>(from.pieces),
+            ids,
+            uint32_t(n),
+            uint32_t(pieces),
+            ofRow,
+            ofRow * TensorImageLayout::kTileRows * uint32_t(layout.slabs),
+            allowedBits,
+            static_cast<uint4*>(to.pieces));
     BITS_CUDA_CHECK(cudaGetLastError());
 }
 

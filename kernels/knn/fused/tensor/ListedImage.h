@@ -52,6 +52,21 @@ struct ListedImages {
 };
 void runListedImages(const ListedImages& images, cudaStream_t stream);
 
+/// Enqueues a copy of an image's components in which rows whose vectors a
+/// filter does not allow are NaN, so that they are in no strip (StripKeys). For
+/// inner products, which have no norms.
+///
+/// ids, allowedBits  as runAllowedNorms
+/// Cost              a read and a write of the components
+void runAllowedRows(
+        const TensorImage& from,
+        int d,
+        const int32_t* ids,
+        idx_t n,
+        const uint32_t* allowedBits,
+        const TensorImage& to,
+        cudaStream_t stream);
+
 /// Enqueues the norms of an image's rows, and their norm steps, to those of
 /// `to`; infinite ones for rows whose vectors a filter does not allow, so that
 /// they are in no strip (StripKeys). Components are shared.
