@@ -11,7 +11,7 @@ namespace faiss_bits::test {
 namespace {
 
 constexpr int64_t kN = 524288 + 77;
-constexpr int kDims = 66;
+constexpr int kDims = 100;
 constexpr int64_t kQueries = 500;
 
 class GpuManyFiltered : public GpuTest {

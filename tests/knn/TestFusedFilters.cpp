@@ -237,7 +237,7 @@ TEST_P(FusedFiltersOf, Uniform) {
     expectFiltered(data, range(kN - 9, kN), 10, "the last 9");
 }
 
-INSTANTIATE_TEST_SUITE_P(Dims, FusedFiltersOf, ::testing::Values(65, 130, 514));
+INSTANTIATE_TEST_SUITE_P(Dims, FusedFiltersOf, ::testing::Values(96, 130, 514));
 
 /// The allowed ones are far from all that the queries are near to.
 TEST_F(FusedFilters, FarClusters) {
@@ -257,7 +257,7 @@ TEST_F(FusedFilters, FarClusters) {
 }
 
 TEST_F(FusedFilters, HardData) {
-    constexpr int d = 65;
+    constexpr int d = 130;
     for (Hard kind :
          {Hard::Offset,
           Hard::Bytes,
@@ -282,7 +282,7 @@ TEST_F(FusedFilters, TilesOfTheirOwn) {
     constexpr int64_t kTile = ByteSearch::kTileQueries;
     const std::vector<bool> members = share(0.5);
     const DeviceFilter filter(members, true);
-    for (int d : {65, 514}) {
+    for (int d : {130, 514}) {
         const auto vectors = uniform(kN, d, 1);
         for (const std::vector<int>& longTiles :
              {std::vector<int>{1}, std::vector<int>{2, 3}}) {
