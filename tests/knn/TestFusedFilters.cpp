@@ -259,12 +259,7 @@ TEST_F(FusedFilters, FarClusters) {
 TEST_F(FusedFilters, HardData) {
     constexpr int d = 130;
     for (Hard kind :
-         {Hard::Offset,
-          Hard::Bytes,
-          Hard::Clusters,
-          Hard::Duplicates,
-          Hard::Mixed,
-          Hard::Infinite}) {
+         {Hard::Bytes, Hard::Clusters, Hard::Duplicates, Hard::Infinite}) {
         SCOPED_TRACE("data " + std::to_string(int(kind)));
         const Searched data(
                 makeHard(kind, kN, d, 1), makeHard(kind, 420, d, 2), d);
