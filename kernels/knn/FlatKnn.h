@@ -167,8 +167,8 @@ size_t flatKnnWorkspaceBytes(const FlatKnnProblem& problem, size_t maxBytes);
 ///          and few dimensions up to 42 MiB, of cosines 4 d bytes more for each
 ///          vector and query; of one dimension, by L2 and inner product, 17 n
 ///          bytes for up to 2^26 vectors; and for a list that is searched by
-///          its part of the image numAllowed (2 d + 36); for few pairs up to
-///          64 MiB for their keys
+///          its part of the image numAllowed (2 d + 36), and in 8 bits as well
+///          numAllowed (d + 4); for few pairs up to 64 MiB for their keys
 /// Errors   throws Error on a bad argument (named) or a failed launch
 /// Cost     few pairs, and on GPUs of fast float64 one query in few dimensions:
 ///          one read of the vectors and three operations of float64 for each

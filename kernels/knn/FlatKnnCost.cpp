@@ -228,7 +228,8 @@ double flatKnnMicroseconds(
     }
     if (plan.fused) {
         return plan.fused->method == &kTensorFusedMethod
-                ? fusedTensorMicroseconds(*plan.fused, p, speed)
+                ? fusedTensorMicroseconds(
+                          *plan.fused, seenBy(*plan.fused, p), speed)
                 : fusedPairwise(*plan.fused, p, s, speed);
     }
     return plan.method ? tiled(plan, p, s, speed) : 0;

@@ -48,7 +48,9 @@ FlatKnnSummary summaryOf(
         summary.method = std::string("fused_") + plan.fused->method->name;
         summary.tileQueries = plan.fused->tileQueries;
         summary.candidates =
-                answersByKeys(*plan.fused, problem) ? 0 : plan.fused->capacity;
+                answersByKeys(*plan.fused, seenBy(*plan.fused, problem))
+                ? 0
+                : plan.fused->capacity;
     } else if (plan.method) {
         summary.method = plan.method->name;
         summary.tileQueries = plan.tileQueries;

@@ -176,7 +176,7 @@ RangeScratch::RangeScratch(
     matrix = distances;
     columns = reinterpret_cast<uint32_t*>(distances) + plan.capacity;
     certified.take(p, 0, plan.tileQueries, slices);
-    scan = plan.method->prepare(p, plan.tileQueries, false, slices);
+    scan = plan.method->prepare(p, plan.tileQueries, LimitsOf::Others, slices);
 }
 
 std::string FlatRangePlan::toString() const {

@@ -218,7 +218,7 @@ TEST(SearchCost, Filters) {
     const uint32_t bits = 0;
     const int32_t ids = 0;
     for (const ResultRow& row : rowsOf(kFilters, "faiss_bits")) {
-        FlatKnnProblem p = problemOf(row);
+        FlatKnnProblem p = problemOf(row, Images::WithBytes);
         const double allowed = row.number("allowed");
         p.allowedBits = allowed < 1 ? &bits : nullptr;
         if (allowed <= 0.75) {

@@ -35,6 +35,28 @@ class ByteLimits : public GpuTest {
         for (int i = 0; i < 9; ++i) {
             keys[i] -= 2 * longest * length;
         }
+        return ofKeys(keys, length, longest, rank, overfull);
+    }
+
+    /// The same of keys that are some part of the bound apart, with a filter
+    /// that allows so many of the sample's members; 0: none.
+    static LimitsOfQuery ofSteps(uint32_t allowed, uint32_t members = 1000) {
+        std::vector<float> keys(kStrips);
+        for (uint32_t i = 0; i < kStrips; ++i) {
+            keys[i] = -5 + float(i) / 128;
+        }
+        return ofKeys(keys, 3, 1, 7, 0, allowed, members);
+    }
+
+   private:
+    static LimitsOfQuery ofKeys(
+            const std::vector<float>& keys,
+            float length,
+            float longest,
+            uint32_t rank,
+            uint32_t overfull,
+            uint32_t allowed = 0,
+            uint32_t members = 0) {
         TensorImageFacts facts;
         facts.greatestLength = longest;
         facts.residual = longest * 0x1p-12f;
@@ -70,6 +92,9 @@ class ByteLimits : public GpuTest {
         params.bytes.limits = limitOfBytes.data();
         params.bytes.costs = cost.data();
         params.bytes.mostCost = ByteSearch::kFar - 1;
+        const DeviceBuffer<uint32_t> ofFilter(std::vector{allowed});
+        params.bytes.allowed = allowed > 0 ? ofFilter.data() : nullptr;
+        params.bytes.members = members;
         launchStripLimits(Metric::L2, params, {}, overfull, nullptr);
         return {limit.download()[0],
                 complete.download()[0],
@@ -106,6 +131,16 @@ TEST_F(ByteLimits, SmallAllPassBothScansOrNeither) {
     }
     EXPECT_GT(allPass, 0);
     EXPECT_GT(somePass, 0);
+}
+
+/// With a filter as many times more pass in 8 bits as vectors are not allowed.
+TEST_F(ByteLimits, SmallCostsOfAFilter) {
+    const uint32_t cost = ofSteps(0).cost;
+    EXPECT_GT(cost, 3u);
+    EXPECT_EQ(ofSteps(1000).cost, cost);
+    EXPECT_NEAR(ofSteps(200).cost, 5.0 * cost, 3);
+    EXPECT_NEAR(ofSteps(10).cost, 100.0 * cost, 51);
+    EXPECT_LE(ofSteps(1, 1u << 31).cost, ByteSearch::kFar);
 }
 
 TEST_F(ByteLimits, SmallNoNumberHasNoNeighbours) {

@@ -206,15 +206,16 @@ TEST_F(FusedKnn, SecondSample) {
     const FlatKnnPlan large = planFlatKnn(p, kRoomyScratch);
     ASSERT_TRUE(large.fused);
     EXPECT_GE(large.fused->secondStrips.perRow, 4 * large.fused->secondRank);
-    // A filter's bits are met by samples alone.
+    // With a filter too, by every metric.
     const std::vector<uint32_t> bits((p.numVectors + 31) / 32, 0x7fffffffu);
     p.k = 10;
     p.allowedBits = bits.data();
     const FlatKnnPlan filtered = planFlatKnn(p, kRoomyScratch);
     ASSERT_TRUE(filtered.fused);
-    EXPECT_GT(filtered.fused->samples, 0u);
-    EXPECT_GT(filtered.fused->secondRank, 0u);
-    EXPECT_EQ(filtered.fused->secondStrips.perRow, 0u);
+    EXPECT_EQ(filtered.fused->samples, 0u);
+    EXPECT_EQ(
+            filtered.fused->secondStrips.perRow,
+            plan.fused->secondStrips.perRow);
 }
 
 TEST_F(FusedKnn, EveryK) {
@@ -301,6 +302,11 @@ TEST_F(FusedKnn, SmallSecondSample) {
         c.n = 524288;
         c.q = 17;
         c.d = 5;
+        expectCanonical(c, Hard::Bytes);
+        c.allowedOf = 3;
+        expectCanonical(c, Hard::Bytes);
+        c.allowedOf = 6;
+        c.holes = 1;
         expectCanonical(c, Hard::Bytes);
     }
 }

@@ -28,6 +28,10 @@ struct ByteSearch {
     /// in 16 do, counted in strips. Zero before.
     uint32_t* costs = nullptr;
     uint32_t mostCost = 0; // of a tile that is scanned in 8 bits, below kFar
+    /// With a filter that scans ask of what passed: how many of so many members
+    /// of the sample it allows. As many times more pass. nullptr: all.
+    const uint32_t* allowed = nullptr;
+    uint32_t members = 0;
 
 #ifdef __CUDACC__
     /// Whether a row is. Once its limit, and all of its tile's, are made.

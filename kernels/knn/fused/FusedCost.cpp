@@ -48,13 +48,13 @@ double scans(
         const FusedPlan& plan,
         const FlatKnnProblem& p,
         const DeviceSpeed& speed) {
-    const double n = double(p.numVectors);
     const double q = double(p.numQueries);
-    const double columns = scansList(p) ? double(p.numAllowed) : n;
+    const double columns = double(scannedVectors(p));
     const double width = tensorImageWidth(p);
     const double read = readMicroseconds(2 * columns * width, speed);
+    const double copied = expectsBytes(plan, p) ? p.d : 2 * width;
     const double copy =
-            scansList(p) ? 3 * readMicroseconds(2 * columns * width, speed) : 0;
+            scansList(p) ? 3 * readMicroseconds(columns * copied, speed) : 0;
     if (isFew(p)) {
         return copy + read + 1.8e-6 * q * columns / speed.arithmetic;
     }
@@ -64,8 +64,9 @@ double scans(
     const double products =
             2 * rows * columns * width / kTensorRate / speed.arithmetic;
     const double compares = 51e-9 * rows * columns / speed.arithmetic;
+    // Samples are of all vectors.
     const double others =
-            plan.strips.perRow > 0 ? 1.0 : double(plan.secondSamples) / n;
+            plan.strips.perRow > 0 ? 1.0 : double(plan.secondSamples) / columns;
     // What samples take again for each tile is more than the launches.
     const double tile = plan.strips.perRow > 0 ? 30 : 250;
     double scan = std::max(read, products) + compares;

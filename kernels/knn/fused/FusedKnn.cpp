@@ -376,9 +376,10 @@ void runFused(
         cublasHandle_t handle,
         cudaStream_t stream) {
     BITS_THROW_IF_NOT_FMT(handle || !plan.sampling, "handle = nullptr");
+    const FlatKnnProblem seen = seenBy(plan, problem);
     WorkspaceSlices slices(workspace);
-    const FusedScratch scratch(problem, plan, slices);
-    FusedRun(problem, plan, scratch, handle, stream).run();
+    const FusedScratch scratch(seen, plan, slices);
+    FusedRun(seen, plan, scratch, handle, stream).run();
 }
 
 } // namespace faiss_bits

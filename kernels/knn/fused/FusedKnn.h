@@ -19,6 +19,8 @@ struct FusedPlan {
     const FusedMethod* method = nullptr;
     /// The limits are the problem's: there are neither strips nor a sample.
     bool givenLimits = false;
+    /// A list of the problem is not read, as there is no room for its copy.
+    bool leavesList = false;
     /// Of which the limits are made; none: of a sample.
     StripPlan strips;
     /// With strips: one kernel makes the images of the queries and the limits,
@@ -74,8 +76,16 @@ bool searchImageHelps(const FlatKnnProblem& problem);
 
 /// Whether a scan on tensor cores copies the allowed vectors together and reads
 /// nothing else: there is a list, of a part of the vectors that makes it worth
-/// the copy, and enough of them for a sample.
+/// the copy for so many queries, and enough of them for a sample.
 bool scansList(const FlatKnnProblem& problem);
+
+/// The problem as the plan's search sees it.
+FlatKnnProblem seenBy(const FusedPlan& plan, const FlatKnnProblem& problem);
+
+/// Vectors that a scan on tensor cores reads.
+inline idx_t scannedVectors(const FlatKnnProblem& problem) {
+    return scansList(problem) ? problem.numAllowed : problem.numVectors;
+}
 
 /// The plan, if a fused method takes the problem and maxBytes are enough.
 std::optional<FusedPlan> planFused(

@@ -73,7 +73,7 @@ bool expectsBytes(const FusedPlan& plan, const FlatKnnProblem& p) {
             takesBytes(p) &&
             passingVectors(plan, p) * kByteShare *
                     double(byteVectorsOfOne(p.d)) <=
-            double(p.numVectors);
+            double(scannedVectors(p));
 }
 
 bool scoresBySlots(const FusedPlan& plan, const FlatKnnProblem& p) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <memory>
 
 #include "kernels/common/Error.h"
@@ -110,6 +111,13 @@ class FusedScan {
     }
 };
 
+/// Of what the limits of a search's scans are made: it may need scratch.
+enum class LimitsOf : uint8_t {
+    Others, ///< another scan of the same vectors, or they are given
+    Sample, ///< distances to the sample, which enter() returns queries for
+    SecondStrips, ///< strips of the second sample
+};
+
 /// A way to find the candidates of a certified search without a matrix of
 /// distances: distances are compared with a limit where they are computed, and
 /// what passes is appended to its query's list.
@@ -134,13 +142,12 @@ struct FusedMethod {
     ErrorBound (*bound)(const FlatKnnProblem& problem);
 
     /// Takes the method's scratch, for scans of tileQueries queries, and gets
-    /// ready. meetSample: enter() returns the queries for it. With slices that
-    /// only measure, nothing else is done with what is returned. The problem
-    /// must outlive it.
+    /// ready. With slices that only measure, nothing else is done with what is
+    /// returned. The problem must outlive it.
     std::unique_ptr<FusedScan> (*prepare)(
             const FlatKnnProblem& problem,
             idx_t tileQueries,
-            bool meetSample,
+            LimitsOf limits,
             WorkspaceSlices& slices);
 
     /// Cosine: the sample, and the queries that meet it, are of normalised

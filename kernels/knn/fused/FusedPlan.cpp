@@ -3,8 +3,8 @@
 
 #include "kernels/common/Error.h"
 #include "kernels/knn/all_pairs/AllPairsKnn.h"
-#include "kernels/knn/filter/FilterPlan.h"
 #include "kernels/knn/fused/FusedCost.h"
+#include "kernels/knn/fused/FusedFilter.h"
 #include "kernels/knn/fused/FusedKnn.h"
 #include "kernels/knn/fused/FusedLists.h"
 #include "kernels/knn/fused/FusedParams.h"
@@ -38,26 +38,6 @@ constexpr idx_t kMostStripQueries = 65536;
 /// Scratch: distances to the sample; and lists.
 constexpr size_t kMostSampleBytes = size_t(256) << 20;
 constexpr size_t kMostListBytes = size_t(512) << 20;
-
-/// A list of no more than one in `share` vectors.
-bool hasShortList(const FlatKnnProblem& p, idx_t share) {
-    return p.allowedIds && p.numAllowed <= p.numVectors / share;
-}
-
-/// A filter that saves more than scans without a matrix do: one query reads
-/// what is allowed alone, and a short list of ids is all that is searched.
-bool leavesMost(const FlatKnnProblem& p, const FusedMethod& method) {
-    const bool onTensorCores = &method == &kTensorFusedMethod;
-    if (!p.allowedBits) {
-        return false;
-    }
-    if (batchOf(p) == 1) {
-        // An image is half of the bytes, of all vectors.
-        return !onTensorCores || hasShortList(p, 4);
-    }
-    return hasShortList(p, 8) && !(onTensorCores && scansList(p)) &&
-            listPays(p, distanceMethodFor(p), p.numQueries);
-}
 
 /// Lists are no shorter: what passes is more where vectors lie closer together
 /// than 16 bits tell apart, and to search a query again costs more than memory.
@@ -107,8 +87,8 @@ StripPlan secondStripsFor(
 /// Sets what a search with limits from strips of the second sample has in place
 /// of planSamples(); false: it is no such search, and nothing is set.
 bool planSecondStrips(FusedPlan& plan, const FlatKnnProblem& p) {
-    if (plan.method != &kTensorFusedMethod || p.allowedBits ||
-        batchOf(p) <= kFewQueries || secondSamplesOf(p.numVectors) == 0) {
+    if (plan.method != &kTensorFusedMethod || batchOf(p) <= kFewQueries ||
+        secondSamplesOf(p.numVectors) == 0) {
         return false;
     }
     const idx_t samples = secondSamplesOf(p.numVectors);
@@ -256,13 +236,11 @@ uint32_t samplesOf(const FlatKnnProblem& p) {
     return uint32_t(std::min<idx_t>(most, p.numVectors / 8));
 }
 
-bool scansList(const FlatKnnProblem& p) {
-    // To copy a vector is to read it three times.
-    const idx_t share = batchOf(p) > kFewQueries ? 2 : 4;
-    return hasShortList(p, share) && enoughVectors(p, p.numAllowed);
-}
+namespace {
 
-std::optional<FusedPlan> planFused(const FlatKnnProblem& p, size_t maxBytes) {
+std::optional<FusedPlan> planBySamples(
+        const FlatKnnProblem& p,
+        size_t maxBytes) {
     if (p.mode == SearchMode::Plain || p.k > kMaxFinishK ||
         !enoughVectors(p, p.numVectors) || maxBytes < kLeastUntiledBytes) {
         return {};
@@ -298,6 +276,27 @@ std::optional<FusedPlan> planFused(const FlatKnnProblem& p, size_t maxBytes) {
                 plan.tileQueries);
         return true;
     });
+}
+
+} // namespace
+
+std::optional<FusedPlan> planFused(const FlatKnnProblem& p, size_t maxBytes) {
+    auto plan = planBySamples(p, maxBytes);
+    // A copy of the listed vectors may leave no room, or room for few queries a
+    // scan. Of a short list a matrix takes less than a scan of all.
+    constexpr idx_t kShort = 8;
+    if (batchOf(p) <= kFewQueries || !scansList(p) || hasShortList(p, kShort) ||
+        (plan && plan->tileQueries == p.numQueries)) {
+        return plan;
+    }
+    FusedPlan byBits;
+    byBits.leavesList = true;
+    auto other = planBySamples(seenBy(byBits, p), maxBytes);
+    if (other && (!plan || other->tileQueries > 2 * plan->tileQueries)) {
+        other->leavesList = true;
+        return other;
+    }
+    return plan;
 }
 
 std::optional<FusedPlan> planAtOnce(const FlatKnnProblem& p, size_t maxBytes) {

@@ -54,7 +54,7 @@ FusedScratch::FusedScratch(
             }
         }
     }
-    if (p.allowedBits && !plan.givenLimits) {
+    if (p.allowedBits && !plan.givenLimits && plan.secondStrips.perRow == 0) {
         sampleBits = slices.take<uint32_t>((plan.samples + 31) / 32);
         if (plan.secondSamples > 0) {
             secondBits = slices.take<uint32_t>((plan.secondSamples + 31) / 32);
@@ -90,8 +90,10 @@ FusedScratch::FusedScratch(
     certified.lists = slices.take<uint64_t>(certified.listEntries);
     certified.entries = certified.lists;
     certified.takeAgain(p, plan.tileQueries, slices);
-    scan = plan.method->prepare(
-            p, plan.tileQueries, plan.sampling != nullptr, slices);
+    const LimitsOf limitsOf = plan.sampling ? LimitsOf::Sample
+            : plan.secondStrips.perRow > 0  ? LimitsOf::SecondStrips
+                                            : LimitsOf::Others;
+    scan = plan.method->prepare(p, plan.tileQueries, limitsOf, slices);
 }
 
 } // namespace faiss_bits

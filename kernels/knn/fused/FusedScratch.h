@@ -7,8 +7,9 @@ namespace faiss_bits {
 
 /// Scratch of one run, in the order it is taken.
 struct FusedScratch {
-    float* sample = nullptr;        // [samples, d]
-    uint32_t* sampleBits = nullptr; // [samples / 32], with a filter
+    float* sample = nullptr; // [samples, d]
+    // [samples / 32], with a filter, but for strips
+    uint32_t* sampleBits = nullptr;
     uint32_t* secondBits = nullptr; // [secondSamples / 32], the same
     float* sampleNorms = nullptr;   // [samples], L2 by products
     float* sampleFacts = nullptr;   // [samples], metrics with RowFacts

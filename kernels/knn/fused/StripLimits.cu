@@ -99,12 +99,22 @@ countWithin(const uint32_t (&keys)[kItems], float limit) {
     return __reduce_add_sync(kFullWarp, within);
 }
 
+/// Vectors of the sample that pass for each one that is allowed.
+__device__ __forceinline__ float passingOfOne(const ByteSearch& bytes) {
+    return bytes.allowed ? float(bytes.members) / float(max(*bytes.allowed, 1u))
+                         : 1.0f;
+}
+
 /// What a query costs in 8 bits: vectors of the sample that its limit there
 /// lets pass beside those of 16 bits, some strips having several; kFar where
 /// two thirds of a list's room would be used, or so many strips are within that
 /// they say little.
-__device__ __forceinline__ uint32_t
-byteCost(uint32_t within, uint32_t withinBytes, uint32_t strips, int room) {
+__device__ __forceinline__ uint32_t byteCost(
+        uint32_t within,
+        uint32_t withinBytes,
+        uint32_t strips,
+        int room,
+        float passing) {
     static_assert(kMostStrips * ByteSearch::kTileQueries < ByteSearch::kFar);
     constexpr uint32_t kMostShare = 3; // of the strips
     const auto vectors = [&](uint32_t count) {
@@ -114,7 +124,10 @@ byteCost(uint32_t within, uint32_t withinBytes, uint32_t strips, int room) {
                     withinBytes * kSecondShare * 3 > uint32_t(room) * 2
             ? ByteSearch::kFar
             : __float2uint_rn(
-                      vectors(withinBytes) - vectors(min(within, withinBytes)));
+                      fminf(passing *
+                                    (vectors(withinBytes) -
+                                     vectors(min(within, withinBytes))),
+                            float(ByteSearch::kFar)));
 }
 
 /// As rankedOf(), of keys that eight lanes have, for four queries of a warp. A
@@ -305,7 +318,8 @@ __global__ __launch_bounds__(kThreads) void stripLimitsKernel(
                 within,
                 countWithin(keys, limitOfBytes - norm),
                 params.strips,
-                params.search.numCandidates);
+                params.search.numCandidates,
+                passingOfOne(params.bytes));
         if (lane == 0 && cost > 0) {
             atomicAdd(
                     &params.bytes.costs[row / ByteSearch::kTileQueries], cost);

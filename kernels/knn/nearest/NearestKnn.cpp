@@ -50,7 +50,8 @@ struct NearestScratch {
         certified.listEntries = wantedListEntries(p, plan.tileQueries);
         certified.lists = slices.take<uint64_t>(certified.listEntries);
         certified.takeAgain(p, plan.tileQueries, slices);
-        scan = kTensorFusedMethod.prepare(p, plan.tileQueries, false, slices);
+        scan = kTensorFusedMethod.prepare(
+                p, plan.tileQueries, LimitsOf::Others, slices);
     }
 };
 

@@ -104,7 +104,7 @@ ErrorBound bound(const FlatKnnProblem& p) {
 std::unique_ptr<FusedScan> prepare(
         const FlatKnnProblem& problem,
         idx_t tileQueries,
-        bool /* meetSample */,
+        LimitsOf,
         WorkspaceSlices& slices) {
     return std::make_unique<PairwiseFusedScan>(problem, tileQueries, slices);
 }

@@ -1,8 +1,7 @@
 #include "kernels/knn/fused/tensor/ListedImage.h"
 
-#include <algorithm>
-
 #include "kernels/common/CudaCheck.h"
+#include "kernels/common/Error.h"
 #include "kernels/knn/fused/tensor/FiniteSize.cuh"
 
 namespace faiss_bits {
@@ -10,17 +9,19 @@ namespace faiss_bits {
 namespace {
 
 constexpr int kThreads = 256;
+constexpr int kRowsAtOnce = 4; // of a group of lanes: all on their way together
 
 struct ListParams {
-    TensorImage from;
-    SpreadRows rows; // of that
-    TensorImage to;
-    const int32_t* ids;
-    idx_t n;
-    idx_t capacity;
+    ListedImages images;
+    idx_t capacity; // rows of `to`
     int slabs;
-    int pieces; // of 16 bytes, of a row of a slab
+    int pieces; // of 16 bytes, of a row of a slab: 2, 4 or 8
+    int byteSlabs;
 };
+
+/// ListedImages::makes.
+constexpr uint32_t kOfHalves = 1;
+constexpr uint32_t kOfBytes = 2;
 
 /// Where a piece of a row lies in an image, counted in pieces; the rows of a
 /// slab are swizzled as TensorImageLayout says.
@@ -33,42 +34,191 @@ pieceAt(idx_t row, int slab, int piece, int slabs, int pieces) {
             swizzled;
 }
 
-/// A thread a piece of a row, and one more for the row's norm.
-__global__ __launch_bounds__(kThreads) void listedImageKernel(
-        const ListParams params) {
-    const int perRow = params.slabs * params.pieces + 1;
-    const idx_t count = params.capacity * perRow;
-    const auto* from = static_cast<const uint4*>(params.from.pieces);
-    auto* to = static_cast<uint4*>(params.to.pieces);
-    for (idx_t i = idx_t(blockIdx.x) * kThreads + threadIdx.x; i < count;
-         i += idx_t(gridDim.x) * kThreads) {
-        const idx_t row = i / perRow;
-        const int part = int(i % perRow);
-        const idx_t vector = row < params.n ? params.ids[row] : -1;
-        const idx_t id =
-                vector >= 0 ? idx_t(params.rows.rowOf(uint32_t(vector))) : -1;
-        if (part + 1 < perRow) {
-            const int slab = part / params.pieces;
-            const int piece = part % params.pieces;
-            uint4 value = {0, 0, 0, 0};
-            if (id >= 0) {
-                value = from[pieceAt(
-                        id, slab, piece, params.slabs, params.pieces)];
+/// The two pieces of a norm step: the first one has the number.
+__device__ __forceinline__ void putNormStep(
+        const TensorImage& to,
+        idx_t row,
+        const uint4& step) {
+    auto* steps = static_cast<uint4*>(to.normSteps);
+    steps[pieceAt(row, 0, 0, 1, 2)] = step;
+    steps[pieceAt(row, 0, 1, 1, 2)] = {0, 0, 0, 0};
+}
+
+/// Of a row that is there, from >= 0, or else infinity.
+__device__ __forceinline__ uint4
+normStepOf(const TensorImage& image, idx_t from) {
+    constexpr uint32_t kInfiniteHalf = 0x7c00;
+    return from >= 0 ? static_cast<const uint4*>(
+                               image.normSteps)[pieceAt(from, 0, 0, 1, 2)]
+                     : uint4{kInfiniteHalf, 0, 0, 0};
+}
+
+/// Bits of what has to be made. All threads of the block call it.
+__device__ __forceinline__ uint32_t wantedOf(const ListedImages& images) {
+    uint32_t wanted = kOfHalves;
+    if (images.costs) {
+        bool hasBytes = false;
+        bool hasHalves = false;
+        for (uint32_t i = threadIdx.x; i < images.tiles; i += kThreads) {
+            const bool isOfBytes = images.costs[i] <= images.mostCost;
+            hasBytes |= isOfBytes;
+            hasHalves |= !isOfBytes;
+        }
+        wanted = (__syncthreads_or(hasBytes) ? kOfBytes : 0) |
+                (__syncthreads_or(hasHalves) ? kOfHalves : 0);
+    }
+    const uint32_t made = images.made ? *images.made : 0;
+    if (images.makes && blockIdx.x == 0 && threadIdx.x == 0) {
+        *images.makes = made | wanted;
+    }
+    return wanted & ~made;
+}
+
+/// Rows `from` to rows row, row + step ..., zeros where one is below 0: the
+/// piece that is this lane's of each slab.
+__device__ __forceinline__ void copyPieces(
+        const void* fromPieces,
+        void* toPieces,
+        const idx_t (&from)[kRowsAtOnce],
+        idx_t row,
+        idx_t step,
+        idx_t capacity,
+        int slabs,
+        int pieces) {
+    const int piece = int(threadIdx.x) % pieces;
+    for (int slab = 0; slab < slabs; ++slab) {
+        uint4 values[kRowsAtOnce];
+#pragma unroll
+        for (int i = 0; i < kRowsAtOnce; ++i) {
+            values[i] = {0, 0, 0, 0};
+            if (from[i] >= 0) {
+                values[i] = static_cast<const uint4*>(fromPieces)[pieceAt(
+                        from[i], slab, piece, slabs, pieces)];
             }
-            to[pieceAt(row, slab, piece, params.slabs, params.pieces)] = value;
+        }
+#pragma unroll
+        for (int i = 0; i < kRowsAtOnce; ++i) {
+            if (row + i * step < capacity) {
+                static_cast<uint4*>(toPieces)[pieceAt(
+                        row + i * step, slab, piece, slabs, pieces)] =
+                        values[i];
+            }
+        }
+    }
+}
+
+/// A group of as many lanes as a slab's row has pieces takes some rows.
+__global__ __launch_bounds__(kThreads) void listedImageKernel(
+        const __grid_constant__ ListParams params) {
+    const ListedImages& images = params.images;
+    const uint32_t wanted = wantedOf(images);
+    if (wanted == 0) {
+        return;
+    }
+    const idx_t step = kThreads / params.pieces;
+    const idx_t row = idx_t(blockIdx.x) * step * kRowsAtOnce +
+            int(threadIdx.x) / params.pieces;
+    idx_t from[kRowsAtOnce];
+#pragma unroll
+    for (int i = 0; i < kRowsAtOnce; ++i) {
+        const idx_t at = row + i * step;
+        from[i] = at < images.n ? images.ids[at] : -1;
+    }
+#pragma unroll
+    for (int i = 0; i < kRowsAtOnce; ++i) {
+        from[i] =
+                from[i] >= 0 ? idx_t(images.rows.rowOf(uint32_t(from[i]))) : -1;
+    }
+    if (wanted & kOfHalves) {
+        copyPieces(
+                images.from.pieces,
+                images.to.pieces,
+                from,
+                row,
+                step,
+                params.capacity,
+                params.slabs,
+                params.pieces);
+    }
+    if (wanted & kOfBytes) {
+        copyPieces(
+                images.fromBytes.pieces,
+                images.toBytes.pieces,
+                from,
+                row,
+                step,
+                params.capacity,
+                params.byteSlabs,
+                params.pieces);
+    }
+    if (threadIdx.x % params.pieces != 0) {
+        return;
+    }
+#pragma unroll
+    for (int i = 0; i < kRowsAtOnce; ++i) {
+        const idx_t at = row + i * step;
+        if (at >= params.capacity) {
             continue;
         }
-        params.to.norms[row] = id >= 0 ? params.from.norms[id]
-                                       : __uint_as_float(kInfinityBits);
-        const auto* fromSteps =
-                static_cast<const uint4*>(params.from.normSteps);
-        auto* toSteps = static_cast<uint4*>(params.to.normSteps);
-        // The first of the two pieces has the number: infinity in float16.
-        const uint4 step = id >= 0 ? fromSteps[pieceAt(id, 0, 0, 1, 2)]
-                                   : uint4{0x7c00, 0, 0, 0};
-        toSteps[pieceAt(row, 0, 0, 1, 2)] = step;
-        toSteps[pieceAt(row, 0, 1, 1, 2)] = {0, 0, 0, 0};
+        // Scans in 8 bits read them too, where they have no own.
+        images.to.norms[at] = from[i] >= 0 ? images.from.norms[from[i]]
+                                           : __uint_as_float(kInfinityBits);
+        if (wanted & kOfHalves) {
+            putNormStep(images.to, at, normStepOf(images.from, from[i]));
+        }
+        if (wanted & kOfBytes && images.toBytes.norms) {
+            images.toBytes.norms[at] = from[i] >= 0
+                    ? images.fromBytes.norms[from[i]]
+                    : -ByteNorms::kNone;
+        }
     }
+}
+
+__global__ __launch_bounds__(kThreads) void allowedNormsKernel(
+        TensorImage image,
+        const int32_t* ids,
+        idx_t n,
+        idx_t capacity,
+        const uint32_t* allowedBits,
+        TensorImage to,
+        uint32_t* allowed) {
+    const idx_t row = idx_t(blockIdx.x) * kThreads + threadIdx.x;
+    const int32_t vector = row < n ? ids[row] : -1;
+    const bool isAllowed =
+            vector >= 0 && (allowedBits[vector / 32] >> (vector % 32) & 1);
+    if (row < capacity) {
+        const idx_t from = isAllowed ? row : -1;
+        to.norms[row] =
+                isAllowed ? image.norms[row] : __uint_as_float(kInfinityBits);
+        putNormStep(to, row, normStepOf(image, from));
+    }
+    const int count = __syncthreads_count(isAllowed);
+    if (allowed && threadIdx.x == 0 && count > 0) {
+        atomicAdd(allowed, uint32_t(count));
+    }
+}
+
+/// A thread a piece, as they lie in memory.
+__global__ __launch_bounds__(kThreads) void allowedRowsKernel(
+        const uint4* from,
+        const int32_t* ids,
+        uint32_t n,
+        uint32_t pieces,
+        uint32_t ofRow,  // in a slab
+        uint32_t ofTile, // in all slabs
+        const uint32_t* allowedBits,
+        uint4* to) {
+    constexpr uint32_t kRows = TensorImageLayout::kTileRows;
+    constexpr uint32_t kNans = 0x7fff7fff;
+    const uint32_t piece = blockIdx.x * kThreads + threadIdx.x;
+    if (piece >= pieces) {
+        return;
+    }
+    const uint32_t row = piece / ofTile * kRows + piece / ofRow % kRows;
+    const int32_t vector = row < n ? ids[row] : -1;
+    const bool isAllowed =
+            vector >= 0 && (allowedBits[vector / 32] >> (vector % 32) & 1);
+    to[piece] = isAllowed ? from[piece] : uint4{kNans, kNans, kNans, kNans};
 }
 
 } // namespace
@@ -81,24 +231,84 @@ void runListedImage(
         idx_t n,
         const TensorImage& to,
         cudaStream_t stream) {
-    const TensorImageLayout layout(n, d);
+    ListedImages images;
+    images.from = from;
+    images.to = to;
+    images.rows = rows;
+    images.d = d;
+    images.ids = ids;
+    images.n = n;
+    runListedImages(images, stream);
+}
+
+void runListedImages(const ListedImages& images, cudaStream_t stream) {
+    const TensorImageLayout layout(images.n, images.d);
     if (layout.capacity == 0) {
         return;
     }
     const ListParams params{
-            from,
-            rows,
-            to,
-            ids,
-            n,
+            images,
             layout.capacity,
             layout.slabs,
-            layout.rowBytes / 16};
-    const idx_t threads =
-            layout.capacity * (idx_t(layout.slabs) * params.pieces + 1);
-    const auto blocks = unsigned(
-            std::min<idx_t>((threads + kThreads - 1) / kThreads, 1 << 16));
+            layout.rowBytes / 16,
+            ByteImageLayout(images.n, images.d).slabs};
+    const idx_t ofBlock = kThreads / params.pieces * kRowsAtOnce;
+    const auto blocks = unsigned((layout.capacity + ofBlock - 1) / ofBlock);
     listedImageKernel<<<blocks, kThreads, 0, stream>>>(params);
+    BITS_CUDA_CHECK(cudaGetLastError());
+}
+
+void runAllowedRows(
+        const TensorImage& from,
+        int d,
+        const int32_t* ids,
+        idx_t n,
+        const uint32_t* allowedBits,
+        const TensorImage& to,
+        cudaStream_t stream) {
+    const TensorImageLayout layout(n, d);
+    const size_t pieces = layout.pieceBytes() / sizeof(uint4);
+    BITS_THROW_IF_NOT_FMT(
+            pieces < size_t(1) << 32,
+            "n = %lld rows of d = %d are too many",
+            (long long)n,
+            d);
+    if (pieces == 0) {
+        return;
+    }
+    const auto ofRow = uint32_t(layout.rowBytes / sizeof(uint4));
+    const auto blocks = unsigned((pieces + kThreads - 1) / kThreads);
+    allowedRowsKernel<<<blocks, kThreads, 0, stream>>>(
+            static_cast<const uint4*>(from.pieces),
+            ids,
+            uint32_t(n),
+            uint32_t(pieces),
+            ofRow,
+            ofRow * TensorImageLayout::kTileRows * uint32_t(layout.slabs),
+            allowedBits,
+            static_cast<uint4*>(to.pieces));
+    BITS_CUDA_CHECK(cudaGetLastError());
+}
+
+void runAllowedNorms(
+        const TensorImage& from,
+        const int32_t* ids,
+        idx_t n,
+        const uint32_t* allowedBits,
+        const TensorImage& to,
+        uint32_t* allowed,
+        cudaStream_t stream) {
+    if (allowed) {
+        BITS_CUDA_CHECK(cudaMemsetAsync(allowed, 0, sizeof(uint32_t), stream));
+    }
+    // Whether there are components or not: norms have 32 bytes a row.
+    const idx_t capacity = TensorImageLayout(n, 1).capacity;
+    if (capacity == 0) {
+        return;
+    }
+    const auto blocks = unsigned((capacity + kThreads - 1) / kThreads);
+    allowedNormsKernel<<<blocks, kThreads, 0, stream>>>(
+            from, ids, n, capacity, allowedBits, to, allowed);
     BITS_CUDA_CHECK(cudaGetLastError());
 }
 

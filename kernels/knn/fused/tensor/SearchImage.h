@@ -50,7 +50,8 @@ idx_t secondSamplesOf(idx_t n);
 bool hasByteImage(const FlatKnnProblem& problem);
 
 /// Whether a search that takes its limits from strips of the second sample has
-/// a scan in 8 bits: where the caller has none, and there are not few queries.
+/// a scan in 8 bits: where the caller has none, there are not few queries, and
+/// no list of a small part of the vectors is scanned.
 bool takesBytes(const FlatKnnProblem& problem);
 
 /// What more passes in 8 bits than in 16 has to be appended and read: one of so

@@ -7,7 +7,7 @@
 #include "kernels/knn/fused/FusedKnn.h"
 #include "kernels/knn/fused/FusedMethod.h"
 #include "kernels/knn/fused/FusedParams.h"
-#include "kernels/knn/fused/tensor/ListedImage.h"
+#include "kernels/knn/fused/tensor/AllowedVectors.h"
 #include "kernels/knn/fused/tensor/PassAtOnce.h"
 #include "kernels/knn/fused/tensor/SearchImage.h"
 #include "kernels/knn/fused/tensor/TensorScan.h"
@@ -30,11 +30,16 @@ class TensorFusedScan : public FusedScan {
     TensorFusedScan(
             const FlatKnnProblem& problem,
             idx_t tileQueries,
-            bool meetSample,
+            LimitsOf limits,
             WorkspaceSlices& slices)
             : problem_(problem),
               tileQueries_(tileQueries),
-              vectors_(takeImage(problem, slices)) {
+              vectors_(takeImage(problem, slices)),
+              allowed_(
+                      problem,
+                      vectors_,
+                      limits == LimitsOf::SecondStrips,
+                      slices) {
         queryImage_ = slices.take<uint8_t>(
                 tensorImageBytes(tileQueries, problem.d, true));
         queryNorms_ = slices.take<float>(tileQueries);
@@ -47,7 +52,7 @@ class TensorFusedScan : public FusedScan {
         if (problem.metric == Metric::InnerProduct) {
             centerProducts_ = slices.take<CenterProduct>(tileQueries);
         }
-        if (meetSample) {
+        if (limits == LimitsOf::Sample) {
             rounded_ = slices.take<uint16_t>(size_t(tileQueries) * problem.d);
         }
         if (takesBytes(problem)) {
@@ -57,10 +62,6 @@ class TensorFusedScan : public FusedScan {
             byteCosts_ = slices.take<uint32_t>(
                     ByteImageLayout(tileQueries, problem.d).capacity /
                     ByteSearch::kTileQueries);
-        }
-        if (scansList(problem)) {
-            listed_ = slices.take<uint8_t>(
-                    tensorImageBytes(problem.numAllowed, problem.d, false));
         }
     }
 
@@ -76,16 +77,7 @@ class TensorFusedScan : public FusedScan {
         if (!problem_.searchImage) {
             makeImage(stream);
         }
-        if (listed_) {
-            runListedImage(
-                    vectors_.image,
-                    vectors_.rows,
-                    problem_.d,
-                    problem_.allowedIds,
-                    problem_.numAllowed,
-                    listedImage(),
-                    stream);
-        }
+        allowed_.begin(stream);
         return {vectors_.sample, vectors_.sampleNorms};
     }
 
@@ -160,11 +152,11 @@ class TensorFusedScan : public FusedScan {
             return bytes_;
         }
         const idx_t ofOne = byteVectorsOfOne(problem_.d);
+        const idx_t scanned = scannedVectors(problem_);
         // Of few queries two kernels that find nothing to do count.
         constexpr idx_t kMany = 2048;
         if (queries < kMany &&
-            passing_ * kByteShare * double(ofOne) >
-                    double(problem_.numVectors)) {
+            passing_ * kByteShare * double(ofOne) > double(scanned)) {
             return bytes_;
         }
         const ByteImage image = byteQueries();
@@ -181,9 +173,9 @@ class TensorFusedScan : public FusedScan {
         bytes_.limits = byteLimits_;
         bytes_.costs = byteCosts_;
         bytes_.mostCost = uint32_t(std::min<idx_t>(
-                ByteSearch::kTileQueries * problem_.numVectors /
-                        (ofOne * kSecondShare),
+                ByteSearch::kTileQueries * scanned / (ofOne * kSecondShare),
                 ByteSearch::kFar - 1));
+        allowed_.describe(bytes_);
         return bytes_;
     }
 
@@ -197,9 +189,10 @@ class TensorFusedScan : public FusedScan {
             cudaStream_t stream) override {
         TensorScanProblem scan = scanOf(lists, params.rows);
         scan.passing = passing_;
-        if (listed_) {
+        if (allowed_.isListed()) {
+            allowed_.copyListed(bytes_, params.rows, stream);
             scan.numVectors = problem_.numAllowed;
-            scan.vectors = listedImage();
+            scan.vectors = allowed_.listed();
         } else {
             scan.numVectors = problem_.numVectors;
             scan.vectors = vectors_.image;
@@ -214,7 +207,8 @@ class TensorFusedScan : public FusedScan {
             runByteScan(
                     ofBytes,
                     byteQueries(),
-                    vectors_.bytes,
+                    allowed_.isListed() ? allowed_.listedBytes()
+                                        : vectors_.bytes,
                     problem_.device,
                     stream);
         }
@@ -243,7 +237,7 @@ class TensorFusedScan : public FusedScan {
         TensorScanProblem scan = scanOf({}, queries);
         scan.numVectors =
                 ofSecond ? vectors_.secondSamples : problem_.numVectors;
-        scan.vectors = ofSecond ? vectors_.second : vectors_.image;
+        scan.vectors = ofSecond ? allowed_.secondSample() : vectors_.image;
         runStripScan(scan, plan, keys, problem_.device, stream);
     }
 
@@ -264,7 +258,7 @@ class TensorFusedScan : public FusedScan {
         params.queryResiduals = queryImage().residuals;
         params.queryNorms = queryNorms_;
         params.centerProducts = centerProducts_;
-        params.listedIds = listed_ ? problem_.allowedIds : nullptr;
+        params.listedIds = allowed_.isListed() ? problem_.allowedIds : nullptr;
     }
 
     ByteImage byteQueries() const {
@@ -304,24 +298,16 @@ class TensorFusedScan : public FusedScan {
         return tensorImageAt(queryImage_, tileQueries_, problem_.d, true);
     }
 
-    /// Of the allowed vectors alone: its scales are those of all.
-    TensorImage listedImage() const {
-        TensorImage image =
-                tensorImageAt(listed_, problem_.numAllowed, problem_.d, false);
-        image.facts = vectors_.image.facts;
-        return image;
-    }
-
     const FlatKnnProblem& problem_;
     const idx_t tileQueries_;
     SearchImage vectors_;
+    AllowedVectors allowed_;
     void* queryImage_ = nullptr;
     float* queryNorms_ = nullptr;
     float* queryInverses_ = nullptr;          // [tileQueries]: cosine
     float* vectorInverses_ = nullptr;         // [n]: cosine
     CenterProduct* centerProducts_ = nullptr; // [tileQueries]: inner products
     uint16_t* rounded_ = nullptr; // [tileQueries, d]: meet the sample
-    void* listed_ = nullptr;
     double passing_ = 0;
     void* byteQueries_ = nullptr;
     float* byteLimits_ = nullptr; // [tileQueries]
@@ -348,10 +334,10 @@ ErrorBound bound(const FlatKnnProblem&) {
 std::unique_ptr<FusedScan> prepare(
         const FlatKnnProblem& problem,
         idx_t tileQueries,
-        bool meetSample,
+        LimitsOf limits,
         WorkspaceSlices& slices) {
     return std::make_unique<TensorFusedScan>(
-            problem, tileQueries, meetSample, slices);
+            problem, tileQueries, limits, slices);
 }
 
 } // namespace

@@ -28,8 +28,11 @@ bool takesCosine(const FlatKnnProblem& p) {
 } // namespace
 
 bool takesBytes(const FlatKnnProblem& p) {
-    return hasByteImage(p) && !p.allowedBits && !p.limits &&
-            batchOf(p) > kFewQueries;
+    // Of fewer that are copied together what a scan in 8 bits saves is less
+    // than what more passes takes.
+    constexpr idx_t kLeastShare = 4;
+    return hasByteImage(p) && !p.limits && batchOf(p) > kFewQueries &&
+            scannedVectors(p) > p.numVectors / kLeastShare;
 }
 
 bool canUseSearchImage(const FlatKnnProblem& p) {
