@@ -43,7 +43,10 @@ struct ScanAgain {
     static constexpr int kFewFilterQueries = 16;
     static constexpr int kFewestFilterQueries =
             kMetric == Metric::JensenShannon ? 4 : kFewFilterQueries;
-    static constexpr int kFilterDepth = 16;
+    /// Of a few operations each a step of sixteen is too short for the reads of
+    /// the next.
+    static constexpr int kFilterLanes = 16; // that read a row
+    static constexpr int kFilterDepth = kIsOfProducts<kMetric> ? 32 : 16;
     static constexpr int kFilterPad = kIsOfProducts<kMetric> ? 4 : 1;
     static_assert(kChunk % kFilterVectors == 0);
     /// Slots that have an end of the scan together: as many as tiles have, or
