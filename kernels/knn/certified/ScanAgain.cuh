@@ -141,6 +141,9 @@ struct ScanAgain {
 
     __device__ __forceinline__ uint32_t firstChunks(uint32_t growth) const;
 
+    __device__ __forceinline__ uint32_t
+    fullTurns(uint32_t first, uint32_t most, uint32_t used) const;
+
     /// The first vector of the i-th chunk.
     __device__ __forceinline__ int64_t chunkAt(uint32_t i) const {
         const ScanOrder& order = params.order;
