@@ -56,6 +56,36 @@ TEST_F(AllPairsKnn, BothSidesOfEveryTile) {
     EXPECT_FALSE(planOf(of(Metric::Canberra, 100, 20, 10, 5)).allPairs);
 }
 
+/// Metrics whose terms are long, where all vectors are candidates, and not
+/// where they are one fewer.
+TEST_F(AllPairsKnn, LongTerms) {
+    for (Metric metric :
+         {Metric::Lp,
+          Metric::Canberra,
+          Metric::BrayCurtis,
+          Metric::JensenShannon,
+          Metric::Jaccard}) {
+        for (Hard kind : kHard) {
+            for (int64_t n : {1, 31, 32, 33, 300}) {
+                for (int d : {1, 7, 8, 9, 40}) {
+                    expectAllPairs(of(metric, n, 40, d, int(n)), kind);
+                    if (HasFailure()) {
+                        return;
+                    }
+                }
+            }
+        }
+        expectAllPairs(of(metric, 500, 90, 5, 700), Hard::Duplicates);
+        CertifiedCase halves = of(metric, 300, 40, 9, 280);
+        halves.dataType = DataType::Float16;
+        expectAllPairs(halves, Hard::Mixed);
+        EXPECT_TRUE(planOf(of(metric, 300, 40, 10, 250)).allPairs);
+        EXPECT_FALSE(planOf(of(metric, 300, 40, 10, 230)).allPairs);
+    }
+    // Two launches.
+    expectAllPairs(of(Metric::Canberra, 9000, 700, 3, 8000), Hard::Duplicates);
+}
+
 /// Of numbers of columns that selections of short rows treat alike, with keys
 /// that are equal, far apart, infinite or no numbers.
 TEST_F(AllPairsKnn, ShortRows) {

@@ -143,6 +143,7 @@ TEST(FlatKnnPlan, NearlyAllCandidatesAreAll) {
     const auto placesOf = [](idx_t n, int k, int d) {
         FlatKnnProblem p;
         p.metric = Metric::Canberra;
+        p.device.singleToDouble = 32; // else there are no candidates
         p.numVectors = n;
         p.numQueries = 150;
         p.d = d;

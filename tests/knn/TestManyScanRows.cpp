@@ -70,6 +70,32 @@ std::vector<float> makeCopies(
     return values;
 }
 
+/// Numbers of tiles around those that blocks have at a time.
+TEST_F(ManyScanRows, TurnsOfAllBlocks) {
+    for (Metric metric : {Metric::L2, Metric::InnerProduct}) {
+        for (uint32_t q : {65u, 276u, 1024u}) {
+            for (int64_t n : {1537, 1600, 5000, 7876, 9000}) {
+                for (int k : {2, 99}) {
+                    ScanCase c;
+                    c.metric = metric;
+                    c.n = n;
+                    c.q = q;
+                    c.k = k;
+                    c.d = 5;
+                    c.room = 8192;
+                    SCOPED_TRACE(
+                            std::to_string(q) + " rows of " +
+                            std::to_string(n) + ", k = " + std::to_string(k));
+                    expectNearest(c);
+                    if (HasFailure()) {
+                        return;
+                    }
+                }
+            }
+        }
+    }
+}
+
 /// Copies that differ in their last bits: slots of a kind make tiles, where
 /// components are many. With 17 kinds and more some are not told apart; of 64
 /// rows all are one tile.

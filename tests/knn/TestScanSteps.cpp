@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "kernels/knn/ByMetric.h"
 #include "tests/knn/ScanAgainHarness.h"
 
 namespace faiss_bits::test {
@@ -33,6 +34,50 @@ class ScanSteps : public GpuTest {
                 });
     }
 };
+
+/// Rows that are met by eight lanes a vector, and one more, with components on
+/// both sides of what lanes have, and have on their way.
+TEST_F(ScanSteps, FewRowsOfAnyDimension) {
+    ScanCase c;
+    c.n = 1501;
+    c.k = 20;
+    for (Metric metric :
+         {Metric::L2,
+          Metric::InnerProduct,
+          Metric::Cosine,
+          Metric::L1,
+          Metric::Linf,
+          Metric::BrayCurtis,
+          Metric::Jaccard}) {
+        for (int d : {1, 7, 8, 9, 16, 17, 32, 33, 63, 65, 100}) {
+            for (uint32_t q : {1u, 2u, 3u, 8u, 9u, 16u, 17u}) {
+                c.metric = metric;
+                c.d = d;
+                c.q = q;
+                SCOPED_TRACE(
+                        "metric " + std::to_string(int(metric)) + ", d = " +
+                        std::to_string(d) + ", q = " + std::to_string(q));
+                const auto queries = makeIntegers(size_t(q) * d, 2);
+                const auto vectors = makeIntegers(size_t(c.n) * d, 1);
+                expectScanned(
+                        c,
+                        vectors,
+                        queries,
+                        [&](const ScanAgainParams& params, const auto& check) {
+                            const TestStream stream;
+                            byMetric(metric, [&]<Metric kMetric>() {
+                                launchScanAgain<kMetric>(
+                                        params, multiprocessorCount(), stream);
+                            });
+                            check();
+                        });
+                if (HasFailure()) {
+                    return;
+                }
+            }
+        }
+    }
+}
 
 /// Each row is one of so many, at random.
 std::vector<float> makeSets(int64_t rows, int d, uint32_t sets, uint32_t seed) {

@@ -7,6 +7,7 @@
 #include "kernels/knn/all_pairs/AllPairsLaunch.h"
 #include "kernels/knn/all_pairs/SplitPairs.h"
 #include "kernels/knn/all_pairs/digits/DigitSearch.h"
+#include "kernels/knn/certified/Certified.h"
 #include "kernels/knn/direct/DirectKnn.h"
 #include "kernels/knn/fused/FusedCost.h"
 #include "kernels/knn/fused/FusedKnn.h"
@@ -80,6 +81,15 @@ bool staysInL2(const FlatKnnProblem& p) {
 }
 
 } // namespace
+
+bool hasShortTerms(Metric metric) {
+    return isOfProducts(metric) || metric == Metric::L1 ||
+            metric == Metric::Linf;
+}
+
+bool areAllCandidates(const FlatKnnProblem& p) {
+    return candidatesFor(p) >= p.numVectors;
+}
 
 int partsOf(const FlatKnnProblem& p, idx_t rows) {
     // Of fewer dimensions ends of tiles are most of their time, which others
@@ -222,6 +232,12 @@ double allPairsMicroseconds(const FlatKnnProblem& p) {
     const double k = double(std::min<idx_t>(p.k, p.numVectors));
     const double multiprocessors = double(p.device.multiprocessors);
     const double part = multiprocessors / 132.0;
+    if (!hasShortTerms(p.metric)) {
+        // A component of a pair, and the end of one.
+        const double component =
+                p.metric == Metric::JensenShannon ? 9e-6 : 2.4e-6;
+        return 10 + q * (n * (component * d + 10e-6) + 26e-6 * k) / part;
+    }
     if (!isOfProducts(p.metric)) {
         // Of 64 x 32 pairs, one at a time on each multiprocessor.
         const double tiles = std::ceil(q / 64) * std::ceil(n / 32);
@@ -297,6 +313,9 @@ double scannedMicroseconds(const FlatKnnProblem& p) {
 bool allPairsPays(const FlatKnnProblem& p) {
     if (!takesAllPairs(p)) {
         return false;
+    }
+    if (!hasShortTerms(p.metric)) {
+        return true; // what candidates would take, without their order
     }
     const bool isNearest = takesNearest(p);
     if (isNearest && p.numVectors <= (p.d < 512 ? 192 : 256)) {

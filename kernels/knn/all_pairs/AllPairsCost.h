@@ -7,6 +7,11 @@
 /// them.
 namespace faiss_bits {
 
+/// Metrics whose terms cost little more than those of sums of products. All
+/// pairs of others are no gain, unless all vectors are candidates.
+bool hasShortTerms(Metric metric);
+bool areAllCandidates(const FlatKnnProblem& problem);
+
 /// Parts of the narrow tiles of so many queries (pairParts()); 0: tiles are
 /// wide, or blocks share none.
 int partsOf(const FlatKnnProblem& problem, idx_t rows);

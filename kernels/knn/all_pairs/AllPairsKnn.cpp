@@ -20,7 +20,6 @@ constexpr int kMostDims = 2048;
 
 using Launch = void (*)(const AllPairsParams&, int, cudaStream_t);
 
-/// nullptr for metrics whose terms cost more than sums of products.
 Launch launchFor(Metric metric) {
     switch (metric) {
         case Metric::L2:
@@ -34,6 +33,16 @@ Launch launchFor(Metric metric) {
             return launchAllPairs<Metric::Linf>;
         case Metric::Cosine:
             return launchAllPairs<Metric::Cosine>;
+        case Metric::Lp:
+            return launchPairsByLanes<Metric::Lp>;
+        case Metric::Canberra:
+            return launchPairsByLanes<Metric::Canberra>;
+        case Metric::BrayCurtis:
+            return launchPairsByLanes<Metric::BrayCurtis>;
+        case Metric::JensenShannon:
+            return launchPairsByLanes<Metric::JensenShannon>;
+        case Metric::Jaccard:
+            return launchPairsByLanes<Metric::Jaccard>;
 #endif
         default:
             return nullptr;
@@ -134,6 +143,7 @@ bool takesAllPairs(const FlatKnnProblem& p) {
             !p.allowedBits && p.numVectors > 0 &&
             p.numVectors <= mostVectors(p) && p.d <= kMostDims &&
             (batchOf(p) > kFewQueries || isOfFew(p)) &&
+            (hasShortTerms(p.metric) || areAllCandidates(p)) &&
             p.device.singleToDouble <= 2;
 }
 

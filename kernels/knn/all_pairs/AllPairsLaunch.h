@@ -50,4 +50,12 @@ void launchAllPairs(
         int multiprocessors,
         cudaStream_t stream);
 
+/// The same for metrics whose terms are long, or have several sums; of all
+/// tiles alone.
+template <Metric kMetric>
+void launchPairsByLanes(
+        const AllPairsParams& params,
+        int multiprocessors,
+        cudaStream_t stream);
+
 } // namespace faiss_bits

@@ -21,6 +21,20 @@ template <Metric kMetric>
 constexpr int kFewTogether =
         kHasLongTerms<kMetric> || canonical::Terms<kMetric>::kSums > 1 ? 1 : 2;
 
+/// Of pairs whose slots so many lanes have, which meet by halves where they are
+/// even in number: those that a lane has in the end, and the bits of lanes that
+/// have the same.
+constexpr int heldPairs(int pairs, int lanes) {
+    return lanes == 0
+            ? pairs
+            : heldPairs(pairs % 2 == 0 ? pairs / 2 : pairs, lanes / 2);
+}
+constexpr int sharingLanes(int pairs, int lanes) {
+    return lanes == 0        ? 0
+            : pairs % 2 == 0 ? sharingLanes(pairs / 2, lanes / 2)
+                             : lanes | sharingLanes(pairs, lanes / 2);
+}
+
 /// Vectors of a group of lanes (kVectors) and queries that are met at a time.
 template <Metric kMetric, int kVectors, int kQueries>
 struct FewQueryDistances {
@@ -29,7 +43,7 @@ struct FewQueryDistances {
     /// Components of a vector that a lane has on their way.
     static constexpr int kAhead = kQueries == 1 ? 8 : 4;
 
-    /// visit(v, q, distance) for each pair, in all lanes of the group. vectors:
+    /// visit(v, q, distance) for each pair, in one lane of the group. vectors:
     /// of the group, d components side by side; those that are not there are to
     /// be others. queries: the same. All lanes of the warp call it.
     template <class T, class Visit>
@@ -52,8 +66,9 @@ struct FewQueryDistances {
         for (int q = 0; q < kQueries; ++q) {
             y[q] = queries[q] + lane;
         }
-        double sums[kVectors][kQueries][kSums] = {};
-        for (int left = d - lane; left > 0; left -= kPairLanes * kAhead) {
+        double sums[kPairs][kSums] = {};
+        for (int begin = 0; begin < d; begin += kPairLanes * kAhead) {
+            const int left = d - begin - lane;
             T xs[kAhead][kVectors];
             float qs[kAhead][kQueries];
 #pragma unroll
@@ -79,6 +94,9 @@ struct FewQueryDistances {
             }
 #pragma unroll
             for (int i = 0; i < kAhead; ++i) {
+                if (i > 0 && begin + i * kPairLanes >= d) {
+                    break;
+                }
                 double query[kQueries];
 #pragma unroll
                 for (int q = 0; q < kQueries; ++q) {
@@ -89,18 +107,58 @@ struct FewQueryDistances {
                     const double component = double(toFloat(xs[i][v]));
 #pragma unroll
                     for (int q = 0; q < kQueries; ++q) {
-                        Terms::add(sums[v][q], component, query[q], power);
+                        Terms::add(
+                                sums[v * kQueries + q],
+                                component,
+                                query[q],
+                                power);
                     }
                 }
             }
         }
+        const int first = meet<kPairs, kPairLanes / 2>(sums);
+        if ((lane & kSharing) == 0) {
 #pragma unroll
-        for (int v = 0; v < kVectors; ++v) {
-#pragma unroll
-            for (int q = 0; q < kQueries; ++q) {
-                joinSlots<Terms>(sums[v][q]);
-                visit(v, q, Terms::finish(sums[v][q]));
+            for (int i = 0; i < kHeld; ++i) {
+                const int pair = first + i;
+                visit(pair / kQueries, pair % kQueries, Terms::finish(sums[i]));
             }
+        }
+    }
+
+   private:
+    static constexpr int kPairs = kVectors * kQueries;
+
+    static constexpr int kHeld = heldPairs(kPairs, kPairLanes / 2);
+    static constexpr int kSharing = sharingLanes(kPairs, kPairLanes / 2);
+
+    /// The slots of each pair meet in the order of joinSlots(). Where pairs are
+    /// even in number a lane hands half of them to its partner and takes the
+    /// other half; else both have all. Returns the first of those that this
+    /// lane has in the end.
+    template <int kCount, int kLanes>
+    __device__ __forceinline__ static int meet(double (*sums)[kSums]) {
+        if constexpr (kLanes == 0) {
+            return 0;
+        } else {
+            constexpr bool kDivides = kCount % 2 == 0;
+            constexpr int kNext = kDivides ? kCount / 2 : kCount;
+            const bool isUpper = kDivides && (threadIdx.x & kLanes) != 0;
+#pragma unroll
+            for (int i = 0; i < kNext; ++i) {
+#pragma unroll
+                for (int j = 0; j < kSums; ++j) {
+                    constexpr int kOther = kCount - kNext;
+                    const double keep =
+                            isUpper ? sums[i + kOther][j] : sums[i][j];
+                    const double give = kDivides && !isUpper
+                            ? sums[i + kOther][j]
+                            : sums[i][j];
+                    sums[i][j] = Terms::join(
+                            keep, __shfl_xor_sync(kFullWarp, give, kLanes));
+                }
+            }
+            return (isUpper ? kNext : 0) + meet<kNext, kLanes / 2>(sums);
         }
     }
 };

@@ -5,6 +5,7 @@
 #include <type_traits>
 
 #include "kernels/knn/certified/CanberraQuotient.h"
+#include "kernels/knn/certified/DivergenceTerm.h"
 #include "kernels/knn/certified/FewQueryDistances.cuh"
 
 namespace faiss_bits {
@@ -39,7 +40,7 @@ __device__ __forceinline__ int usualHalves(float p) {
 
 /// Calls body(add), whose add(sums, x, q) adds a component's terms: for Lp of
 /// usual powers without a choice at run time, for Canberra without the call
-/// that equal components cost.
+/// that equal components cost, for Jensen-Shannon with both logarithms at once.
 template <Metric kMetric, class Body>
 __device__ __forceinline__ void withTerms(
         const CertifiedParams& search,
@@ -69,6 +70,10 @@ __device__ __forceinline__ void withTerms(
     if constexpr (kMetric == Metric::Canberra) {
         body([](double* s, double x, double q) {
             s[0] = canonical::add(s[0], canberraQuotient(x, q));
+        });
+    } else if constexpr (kMetric == Metric::JensenShannon) {
+        body([](double* s, double x, double q) {
+            s[0] = canonical::add(s[0], divergenceTerm(x, q));
         });
     } else {
         body([&](double* s, double x, double q) {

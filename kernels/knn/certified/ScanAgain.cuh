@@ -43,7 +43,10 @@ struct ScanAgain {
     static constexpr int kFewFilterQueries = 16;
     static constexpr int kFewestFilterQueries =
             kMetric == Metric::JensenShannon ? 4 : kFewFilterQueries;
-    static constexpr int kFilterDepth = 16;
+    /// Of a few operations each a step of sixteen is too short for the reads of
+    /// the next.
+    static constexpr int kFilterLanes = 16; // that read a row
+    static constexpr int kFilterDepth = kIsOfProducts<kMetric> ? 32 : 16;
     static constexpr int kFilterPad = kIsOfProducts<kMetric> ? 4 : 1;
     static_assert(kChunk % kFilterVectors == 0);
     /// Slots that have an end of the scan together: as many as tiles have, or
@@ -137,6 +140,9 @@ struct ScanAgain {
     __device__ __forceinline__ uint32_t takeRows(uint32_t& next);
 
     __device__ __forceinline__ uint32_t firstChunks(uint32_t growth) const;
+
+    __device__ __forceinline__ uint32_t
+    fullTurns(uint32_t first, uint32_t most, uint32_t used) const;
 
     /// The first vector of the i-th chunk.
     __device__ __forceinline__ int64_t chunkAt(uint32_t i) const {

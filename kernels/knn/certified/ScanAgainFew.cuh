@@ -87,8 +87,7 @@ __device__ __forceinline__ void ScanAgain<kMetric, Begin>::scanChunk(
                 search.power,
                 [&](int v, int q, double distance) {
                     const int64_t vector = own + v * kGroups;
-                    if (int(threadIdx.x % kPairLanes) == v &&
-                        vector < search.n && s + q < used) {
+                    if (vector < search.n && s + q < used) {
                         append(s + q, vector, canonical::toFloat32(distance));
                     }
                 });

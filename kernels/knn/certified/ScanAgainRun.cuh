@@ -78,9 +78,10 @@ __device__ __forceinline__ void ScanAgain<kMetric, Begin>::run() {
             // Of a tile a block all take no longer than some.
             const bool isOneTile =
                     areLimited && chunks * tilesOf(used) <= gridDim.x;
-            step = isOne || isOneTile            ? chunks
-                    : areLimited || numRough > 0 ? most
-                                                 : firstStep;
+            step = isOne || isOneTile ? chunks
+                    : areLimited || numRough > 0
+                    ? most
+                    : fullTurns(firstStep, most, used);
         }
         uint32_t widest = chunks; // of a step
         for (uint32_t done = 0; done < chunks;) {
@@ -164,6 +165,42 @@ ScanAgain<kMetric, Begin>::firstChunks(uint32_t growth) const {
         first = min(first, balanced);
     }
     return uint32_t(max(first / kChunk, int64_t(1)));
+}
+
+/// Chunks of the first step, `first` or some more or fewer, up to `most`: a
+/// step takes as long as the block with the most tiles of products, and two
+/// steps are to have as few turns of all blocks as can be.
+template <Metric kMetric, class Begin>
+__device__ __forceinline__ uint32_t ScanAgain<kMetric, Begin>::fullTurns(
+        uint32_t first,
+        uint32_t most,
+        uint32_t used) const {
+    if (!kIsOfProducts<kMetric> || areFew(used)) {
+        return first;
+    }
+    const uint32_t all = params.order.chunks;
+    const uint32_t ofChunk = tilesOf(used) * kTilesOfChunk; // tiles
+    const auto turnsOf = [&](uint32_t chunks) {
+        return (chunks * ofChunk + gridDim.x - 1) / gridDim.x;
+    };
+    const auto turnsWith = [&](uint32_t chunks) {
+        return turnsOf(chunks) + turnsOf(all - chunks);
+    };
+    first = min(first, all);
+    if (all <= most && turnsOf(all) == 1) {
+        return all;
+    }
+    // Fewer entries set a limit that more pass.
+    const uint32_t least = (first + 1) / 2;
+    const uint32_t turns = turnsOf(first);
+    uint32_t best = first;
+    for (uint32_t t = max(turns - 1, 1u); t <= turns; ++t) {
+        const uint32_t full = min(t * gridDim.x / ofChunk, min(most, all));
+        if (full >= least && turnsWith(full) < turnsWith(best)) {
+            best = full;
+        }
+    }
+    return best;
 }
 
 } // namespace faiss_bits

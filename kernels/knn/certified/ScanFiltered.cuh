@@ -201,7 +201,9 @@ __device__ __forceinline__ uint32_t ScanAgain<kMetric, Begin>::filteredTile(
         uint32_t rows) {
     using Least = LeastTerms<kMetric>;
     constexpr int kDepth = kFilterDepth;
-    constexpr int kRowStep = kThreads / kDepth; // rows that are read at a time
+    constexpr int kLanes = kFilterLanes;
+    constexpr int kOfLane = kDepth / kLanes;    // components of a row
+    constexpr int kRowStep = kThreads / kLanes; // rows that are read at a time
     constexpr int kQueryLanes = kQueries < 16 ? kQueries : 16;
     constexpr int kVectorLanes = kThreads / kQueryLanes;
     constexpr int kVectorsOfLane = kFilterVectors / kVectorLanes;
@@ -210,8 +212,8 @@ __device__ __forceinline__ uint32_t ScanAgain<kMetric, Begin>::filteredTile(
     static_assert(kVectorsOfLane == 1 || kVectorsOfLane == 4);
     const CertifiedParams& search = params.search;
     auto& tile = shared.filter;
-    const int column = threadIdx.x % kDepth;
-    const int row = threadIdx.x / kDepth;
+    const int column = threadIdx.x % kLanes;
+    const int row = threadIdx.x / kLanes;
     const int firstVector = threadIdx.x % kVectorLanes * kVectorsOfLane;
     const int firstQuery = threadIdx.x / kVectorLanes * kQueriesOfLane;
     float sums[kQueriesOfLane][kVectorsOfLane][Least::kSums] = {};
@@ -245,45 +247,59 @@ __device__ __forceinline__ uint32_t ScanAgain<kMetric, Begin>::filteredTile(
         const uint32_t q = min(uint32_t(row + i * kRowStep), rows - 1);
         queriesAt[i] = int64_t(shared.rows[slot + q]) * search.d + column;
     }
-    uint32_t nextVectors[kVectorLoads]; // heldBits()
-    float nextQueries[kQueryLoads];
+    uint32_t nextVectors[kOfLane][kVectorLoads]; // heldBits()
+    float nextQueries[kOfLane][kQueryLoads];
     const auto fetch = [&](int depth) {
-        const bool isThere = depth + column < search.d;
-        withVectors(search.vectors, [&](const auto* data) {
-            data += depth * columnStride;
 #pragma unroll
-            for (int i = 0; i < kVectorLoads; ++i) {
-                nextVectors[i] = isThere ? heldBits(data[vectorsAt[i]]) : 0;
+        for (int j = 0; j < kOfLane; ++j) {
+            const int from = depth + j * kLanes;
+            const bool isThere = from + column < search.d;
+            withVectors(search.vectors, [&](const auto* data) {
+                data += from * columnStride;
+#pragma unroll
+                for (int i = 0; i < kVectorLoads; ++i) {
+                    nextVectors[j][i] =
+                            isThere ? heldBits(data[vectorsAt[i]]) : 0;
+                }
+            });
+#pragma unroll
+            for (int i = 0; i < kQueryLoads; ++i) {
+                nextQueries[j][i] =
+                        isThere ? (search.queries + from)[queriesAt[i]] : 0.0f;
             }
-        });
-#pragma unroll
-        for (int i = 0; i < kQueryLoads; ++i) {
-            nextQueries[i] =
-                    isThere ? (search.queries + depth)[queriesAt[i]] : 0.0f;
         }
     };
-    const auto store = [&](int buffer) {
-        withVectors(search.vectors, [&](const auto* data) {
-            using T = std::remove_cvref_t<decltype(*data)>;
+    const auto store = [&](int buffer, int depth) {
 #pragma unroll
-            for (int i = 0; i < kVectorLoads; ++i) {
-                const float number = heldNumber<T>(nextVectors[i]);
-                tile.vectors[buffer][column][row + i * kRowStep] = number;
-                noteOdd(row + i * kRowStep, number);
+        for (int j = 0; j < kOfLane; ++j) {
+            // What is behind the last components by lanes and more is not read.
+            if (j > 0 && depth + j * kLanes >= search.d) {
+                break;
             }
-        });
+            const int c = column + j * kLanes;
+            withVectors(search.vectors, [&](const auto* data) {
+                using T = std::remove_cvref_t<decltype(*data)>;
 #pragma unroll
-        for (int i = 0; i < kQueryLoads; ++i) {
-            if (kQueries % kRowStep == 0 || row + i * kRowStep < kQueries) {
-                tile.queries[buffer][column][row + i * kRowStep] =
-                        nextQueries[i];
-                noteOdd(kFilterVectors + row + i * kRowStep, nextQueries[i]);
+                for (int i = 0; i < kVectorLoads; ++i) {
+                    const float number = heldNumber<T>(nextVectors[j][i]);
+                    tile.vectors[buffer][c][row + i * kRowStep] = number;
+                    noteOdd(row + i * kRowStep, number);
+                }
+            });
+#pragma unroll
+            for (int i = 0; i < kQueryLoads; ++i) {
+                if (kQueries % kRowStep == 0 || row + i * kRowStep < kQueries) {
+                    tile.queries[buffer][c][row + i * kRowStep] =
+                            nextQueries[j][i];
+                    noteOdd(kFilterVectors + row + i * kRowStep,
+                            nextQueries[j][i]);
+                }
             }
         }
     };
     fetch(0);
     __syncthreads();
-    store(0);
+    store(0, 0);
     __syncthreads();
     int buffer = 0;
     for (int depth = 0; depth < search.d; depth += kDepth) {
@@ -312,7 +328,7 @@ __device__ __forceinline__ uint32_t ScanAgain<kMetric, Begin>::filteredTile(
         }
         buffer ^= 1;
         if (!isLast) {
-            store(buffer);
+            store(buffer, depth + kDepth);
         }
         __syncthreads();
     }
