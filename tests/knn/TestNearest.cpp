@@ -180,21 +180,17 @@ TEST_P(NearestScanTest, SmallOfEveryKind) {
             0);
 }
 
-/// Strips of one tile, and of chunks: of vectors that are not as long, and of
-/// more vectors.
+/// Strips of one tile, and of chunks: of vectors that are not as long.
 TEST_P(NearestScanTest, BothSidesOfTileStrips) {
     for (Metric metric : {Metric::L2, Metric::InnerProduct}) {
         for (int64_t n : {63, 255, 256, 257, 2047, 2048, 2049}) {
             for (int d : {256, 257, 321}) {
-                const uint32_t tile =
-                        nearestTileOf(n, d, GetParam(), deviceTraits());
-                EXPECT_EQ(
-                        tile,
-                        GetParam() == TensorScanKernel::Wgmma && n <= 2048 &&
-                                        d > 256
-                                ? 256u
-                                : 0u);
                 for (int64_t q : {1, 65, 129}) {
+                    EXPECT_EQ(
+                            nearestTileOf(q, n, d, GetParam(), deviceTraits()),
+                            GetParam() == TensorScanKernel::Wgmma && d > 256
+                                    ? 256u
+                                    : 0u);
                     check(metric, q, n, d);
                     if (HasFailure()) {
                         return;
@@ -202,8 +198,65 @@ TEST_P(NearestScanTest, BothSidesOfTileStrips) {
                 }
             }
         }
+        check(metric, 3, 20000, 256);
+        check(metric, 3, 20000, 257);
         check(metric, 40, 700, 300, TensorValues::Duplicates);
         check(metric, 40, 700, 300, TensorValues::Far);
+    }
+}
+
+/// Items of few queries are as many as multiprocessors, where there are so many
+/// vectors; of more, strips are few.
+TEST(NearestChunks, FewQueriesFillTheGpu) {
+    const DeviceTraits hopper;
+    if (!hasTensorScan(TensorScanKernel::Wgmma, hopper)) {
+        GTEST_SKIP() << "built for other GPUs";
+    }
+    const auto stripsOf = [&](int64_t queries, int64_t vectors) {
+        return nearestStripsOf(
+                queries, vectors, 128, TensorScanKernel::Wgmma, hopper);
+    };
+    constexpr uint32_t kOfChunk = 4;
+    EXPECT_EQ(stripsOf(17, 128 * 132), 132 * kOfChunk);
+    EXPECT_EQ(stripsOf(256, 128 * 132), 132 * kOfChunk);
+    EXPECT_EQ(stripsOf(257, 128 * 132), 66 * kOfChunk);
+    EXPECT_EQ(stripsOf(17, 128 * 16), 16 * kOfChunk);
+    EXPECT_LE(stripsOf(8 * 256 + 1, 65536), 16 * kOfChunk);
+    EXPECT_EQ(stripsOf(1 << 17, 65536), kOfChunk);
+}
+
+/// Strips of tiles take 80 MiB at most.
+TEST(NearestTiles, BothSidesOfTheirMemory) {
+    const DeviceTraits hopper;
+    if (!hasTensorScan(TensorScanKernel::Wgmma, hopper)) {
+        GTEST_SKIP() << "built for other GPUs";
+    }
+    struct Case {
+        int64_t queries;
+        int64_t vectors;
+        bool has;
+    };
+    for (const Case& c : std::initializer_list<Case>{
+                 {1 << 17, 2048, true},
+                 {1 << 17, 2049, false},
+                 {(1 << 17) + 1, 2048, false},
+                 {16384, 16384, true},
+                 {16385, 16384, false},
+                 {16384, 16385, false},
+                 {4096, 65536, true},
+                 {4097, 65536, false},
+                 {1, 65537, false}}) {
+        for (int d : {256, 257}) {
+            const uint32_t tile = nearestTileOf(
+                    c.queries, c.vectors, d, TensorScanKernel::Wgmma, hopper);
+            EXPECT_EQ(tile, c.has && d == 257 ? 256u : 0u)
+                    << c.queries << " queries of " << c.vectors << " vectors";
+            const uint32_t strips = nearestStripsOf(
+                    c.queries, c.vectors, d, TensorScanKernel::Wgmma, hopper);
+            if (tile > 0) {
+                EXPECT_EQ(strips, uint32_t((c.vectors + 255) / 256 * 4));
+            }
+        }
     }
 }
 
