@@ -62,11 +62,13 @@ TEST_F(NearestCopies, CopiesOfLongVectors) {
         int64_t q;
     };
     const auto sizes = {
-            Size{1797, 2100},
+            Size{1797, 255},
+            Size{1797, 256},
             Size{1797, 4096},
             Size{1797, 4097},
             Size{16384, 4100},
             Size{16385, 4100},
+            Size{27000, 17},
             Size{27000, 100}};
     for (Metric metric : kProducts) {
         for (const Size& size : sizes) {
