@@ -83,11 +83,14 @@ TEST_F(DigitPairsKnn, BothSidesOfEveryTile) {
     }
     for (Metric metric : kMetrics) {
         expectByDigits(of(65536, 20, 96, 513, metric), Hard::Bytes);
+        expectByDigits(of(16385, 400, 96, 300, metric), Hard::Clusters);
     }
     EXPECT_FALSE(planOf(of(65537, 20, 96, 513)).allPairs);
     // Of fewer queries all of the matrix stays in L2.
     EXPECT_FALSE(planOf(of(16385, 384, 95, 513)).allPairs);
-    EXPECT_FALSE(planOf(of(16385, 384, 96, 512)).allPairs);
+    EXPECT_FALSE(planOf(of(16385, 384, 96, 1)).allPairs);
+    EXPECT_TRUE(planOf(of(16385, 384, 96, 2)).allPairs);
+    EXPECT_FALSE(planOf(of(16385, 16, 256, 512)).allPairs);
     EXPECT_FALSE(planOf(of(100, 20, 2049, 5)).allPairs);
     EXPECT_FALSE(planOf(of(100, 20, 100, 5, Metric::L1)).allPairs);
 }
@@ -317,6 +320,8 @@ TEST_F(DigitPairsKnn, LargeKOfMoreVectors) {
     EXPECT_TRUE(isByDigits(52094, 85, 260, 2047, Metric::Cosine));
     EXPECT_TRUE(isByDigits(40721, 1558, 588, 1500, Metric::InnerProduct));
     EXPECT_TRUE(isByDigits(16385, 4096, 1025, 1024, Metric::L2));
+    EXPECT_TRUE(isByDigits(16385, 4851, 714, 511, Metric::Cosine));
+    EXPECT_FALSE(isByDigits(16385, 4851, 714, 64, Metric::Cosine));
     EXPECT_FALSE(isByDigits(43045, 420, 160, 600, Metric::L2));
     EXPECT_FALSE(isByDigits(30183, 103, 290, 600, Metric::L2));
 }
