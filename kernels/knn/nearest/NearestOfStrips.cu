@@ -8,12 +8,15 @@ namespace faiss_bits {
 
 namespace {
 
-constexpr int kThreads = 256;
+/// Of blocks whose rows have kLanes each: small ones, where rows are few, are
+/// on more multiprocessors.
+template <int kLanes>
+constexpr int kThreads = kLanes == kWarpSize ? 64 : 256;
 /// Rows up to which each has a warp: as many as are at work at once.
 constexpr uint32_t kMostWarpRows = 4096;
 
 template <Metric kMetric, int kLanes>
-__global__ __launch_bounds__(kThreads) void nearestOfStripsKernel(
+__global__ __launch_bounds__(kThreads<kLanes>) void nearestOfStripsKernel(
         const __grid_constant__ NearestParams params) {
     __shared__ unsigned scored;
     if (threadIdx.x == 0) {
@@ -22,7 +25,7 @@ __global__ __launch_bounds__(kThreads) void nearestOfStripsKernel(
     __syncthreads();
     allowNext();
     waitForPrevious();
-    constexpr uint32_t kRows = kThreads / kLanes;
+    constexpr uint32_t kRows = kThreads<kLanes> / kLanes;
     const uint32_t row = blockIdx.x * kRows + threadIdx.x / kLanes;
     NearestOfRow<kMetric, kLanes> ofRow(params, row);
     const bool isUnsure = ofRow.scoreKept();
@@ -51,11 +54,11 @@ __global__ __launch_bounds__(kThreads) void nearestOfStripsKernel(
 
 template <Metric kMetric, int kLanes>
 void launchBy(const NearestParams& params, cudaStream_t stream) {
-    constexpr unsigned kRows = kThreads / kLanes;
+    constexpr unsigned kRows = kThreads<kLanes> / kLanes;
     launchAfterPrevious(
             nearestOfStripsKernel<kMetric, kLanes>,
             (params.search.rows + kRows - 1) / kRows,
-            kThreads,
+            kThreads<kLanes>,
             0,
             stream,
             params);
