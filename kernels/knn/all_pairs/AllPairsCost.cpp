@@ -344,9 +344,9 @@ bool allPairsPays(const FlatKnnProblem& p) {
     if (takesMoreByDigits(p)) {
         // What selections of wider rows take besides.
         constexpr double kWideRows = 30;
-        return time + kWideRows < 0.9 *
-                (p.k > kMostOfStrips ? sampledMicroseconds(p)
-                                     : stripsMicroseconds(p));
+        return time + kWideRows < (p.k > kMostOfStrips
+                                           ? 0.9 * sampledMicroseconds(p)
+                                           : stripsMicroseconds(p));
     }
     return isMeasuredScan(p) && !isNearest && time < scannedMicroseconds(p);
 }
