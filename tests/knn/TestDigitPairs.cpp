@@ -90,7 +90,6 @@ TEST_F(DigitPairsKnn, BothSidesOfEveryTile) {
     EXPECT_FALSE(planOf(of(16385, 384, 95, 513)).allPairs);
     EXPECT_FALSE(planOf(of(16385, 384, 96, 1)).allPairs);
     EXPECT_TRUE(planOf(of(16385, 384, 96, 2)).allPairs);
-    EXPECT_FALSE(planOf(of(16385, 16, 256, 512)).allPairs);
     EXPECT_FALSE(planOf(of(100, 20, 2049, 5)).allPairs);
     EXPECT_FALSE(planOf(of(100, 20, 100, 5, Metric::L1)).allPairs);
 }
