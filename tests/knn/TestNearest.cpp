@@ -205,8 +205,15 @@ TEST_P(NearestScanTest, BothSidesOfTileStrips) {
         check(metric, 3, 20000, 192);
         check(metric, 3, 20000, 193);
         check(metric, 3, 20000, 257);
-        check(metric, 40, 700, 300, TensorValues::Duplicates);
-        check(metric, 40, 700, 300, TensorValues::Far);
+    }
+}
+
+TEST_P(NearestScanTest, SmallOfTileStrips) {
+    for (Metric metric : kProducts) {
+        for (int d : {193, 256, 300}) {
+            check(metric, 40, 700, d, TensorValues::Duplicates);
+            check(metric, 40, 700, d, TensorValues::Far);
+        }
     }
 }
 

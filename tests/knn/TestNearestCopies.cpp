@@ -13,8 +13,13 @@ constexpr Metric kProducts[] = {
 
 class NearestCopies : public NearestKnn {
    protected:
-    void copiesOfLong(Metric metric, int64_t n, int64_t q, int64_t distinct) {
-        CertifiedCase c = of(metric, n, 300);
+    void copiesOfLong(
+            Metric metric,
+            int64_t n,
+            int d,
+            int64_t q,
+            int64_t distinct) {
+        CertifiedCase c = of(metric, n, d);
         c.q = q;
         std::mt19937 random(11);
         std::normal_distribution<float> normal;
@@ -73,11 +78,20 @@ TEST_F(NearestCopies, CopiesOfLongVectors) {
     for (Metric metric : kProducts) {
         for (const Size& size : sizes) {
             for (int64_t distinct : {size.n / 8, int64_t(1)}) {
-                copiesOfLong(metric, size.n, size.q, distinct);
+                copiesOfLong(metric, size.n, 300, size.q, distinct);
                 if (HasFailure()) {
                     return;
                 }
             }
+        }
+    }
+}
+
+TEST_F(NearestCopies, SmallOfEachTile) {
+    for (Metric metric : kProducts) {
+        for (int d : {193, 256, 257}) {
+            copiesOfLong(metric, 1100, d, 400, 137);
+            copiesOfLong(metric, 400, d, 4100, 50);
         }
     }
 }
