@@ -285,6 +285,31 @@ TEST_F(DigitPairsKnn, NearCopies) {
     }
 }
 
+/// By L2 a center is made of three vectors: of so few that some are the same,
+/// and of which one, two and all have components that are odd or far.
+TEST_F(DigitPairsKnn, SmallCenters) {
+    for (int64_t n : {1, 2, 3, 5, 6, 7, 130}) {
+        const CertifiedCase c = of(n, 40, 100, 3);
+        auto queries = makeHard(Hard::Mixed, c.q, c.d, 2);
+        for (float odd : {std::nanf(""), HUGE_VALF, -HUGE_VALF, 3e38f, 1e5f}) {
+            for (int many = 1; many <= 3; ++many) {
+                auto vectors = makeHard(Hard::Clusters, c.n, c.d, 1);
+                for (int i = 0; i < many; ++i) {
+                    const int64_t v = (2 * i + 1) * c.n / 6;
+                    for (int j = i; j < c.d; j += 3) {
+                        vectors[v * c.d + j] = i == 1 ? -odd : odd;
+                    }
+                }
+                queries[many] = odd;
+                expectAsFloat64(c, vectors, queries);
+                if (HasFailure()) {
+                    return;
+                }
+            }
+        }
+    }
+}
+
 /// Several launches, of which the last has fewer queries.
 TEST_F(DigitPairsKnn, Launches) {
     CertifiedCase c = of(16000, 4000, 100, 9);
