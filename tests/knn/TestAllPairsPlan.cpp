@@ -5,6 +5,7 @@
 #include "kernels/knn/FlatKnn.h"
 #include "kernels/knn/FlatKnnPlan.h"
 #include "kernels/knn/all_pairs/SplitPairs.h"
+#include "kernels/knn/all_pairs/digits/DigitPairs.h"
 
 namespace faiss_bits::test {
 namespace {
@@ -149,6 +150,44 @@ TEST(AllPairsPlan, MoreVectors) {
         p.searchImage = nullptr;
         EXPECT_FALSE(isAllPairs(19251, 11, 272, 155));
     }
+}
+
+/// More vectors than 16,384 whose candidates would be read for longer than
+/// digits are multiplied: of a large k and many dimensions.
+TEST(AllPairsPlan, MoreVectorsByDigits) {
+    if (!hasDigitPairs(DeviceTraits())) {
+        GTEST_SKIP() << "built for other GPUs";
+    }
+    const auto isAllPairs =
+            [](idx_t n, int d, idx_t q, int k, Metric metric, DataType type) {
+                FlatKnnProblem p;
+                p.metric = metric;
+                p.dataType = type;
+                p.numVectors = n;
+                p.d = d;
+                p.numQueries = q;
+                p.k = k;
+                // Not null, and never read.
+                p.searchImage = metric == Metric::Cosine
+                        ? nullptr
+                        : reinterpret_cast<const void*>(uintptr_t(256));
+                return bool(planFlatKnn(p, size_t(1) << 30).allPairs);
+            };
+    for (Metric metric : {Metric::L2, Metric::InnerProduct, Metric::Cosine}) {
+        const auto has = [&](idx_t n, int d, idx_t q, int k) {
+            return isAllPairs(n, d, q, k, metric, DataType::Float32);
+        };
+        for (idx_t n : {16384, 16385}) {
+            EXPECT_TRUE(has(n, 714, 4851, 511)) << n;
+            EXPECT_FALSE(has(n, 714, 4851, 64)) << n;
+        }
+        EXPECT_FALSE(has(60000, 714, 4851, 512));
+        EXPECT_FALSE(has(16385, 95, 4851, 511));
+        EXPECT_FALSE(has(16385, 714, 4851, 1));
+        EXPECT_FALSE(has(65537, 1536, 4851, 512));
+    }
+    EXPECT_FALSE(
+            isAllPairs(16385, 1024, 16, 512, Metric::L2, DataType::Float32));
 }
 
 } // namespace

@@ -83,11 +83,13 @@ TEST_F(DigitPairsKnn, BothSidesOfEveryTile) {
     }
     for (Metric metric : kMetrics) {
         expectByDigits(of(65536, 20, 96, 513, metric), Hard::Bytes);
+        expectByDigits(of(16385, 400, 96, 300, metric), Hard::Clusters);
     }
     EXPECT_FALSE(planOf(of(65537, 20, 96, 513)).allPairs);
     // Of fewer queries all of the matrix stays in L2.
     EXPECT_FALSE(planOf(of(16385, 384, 95, 513)).allPairs);
-    EXPECT_FALSE(planOf(of(16385, 384, 96, 512)).allPairs);
+    EXPECT_FALSE(planOf(of(16385, 384, 96, 1)).allPairs);
+    EXPECT_TRUE(planOf(of(16385, 384, 96, 2)).allPairs);
     EXPECT_FALSE(planOf(of(100, 20, 2049, 5)).allPairs);
     EXPECT_FALSE(planOf(of(100, 20, 100, 5, Metric::L1)).allPairs);
 }
@@ -283,6 +285,31 @@ TEST_F(DigitPairsKnn, NearCopies) {
     }
 }
 
+/// By L2 a center is made of three vectors: of so few that some are the same,
+/// and of which one, two and all have components that are odd or far.
+TEST_F(DigitPairsKnn, SmallCenters) {
+    for (int64_t n : {1, 2, 3, 5, 6, 7, 130}) {
+        const CertifiedCase c = of(n, 40, 100, 3);
+        auto queries = makeHard(Hard::Mixed, c.q, c.d, 2);
+        for (float odd : {std::nanf(""), HUGE_VALF, -HUGE_VALF, 3e38f, 1e5f}) {
+            for (int many = 1; many <= 3; ++many) {
+                auto vectors = makeHard(Hard::Clusters, c.n, c.d, 1);
+                for (int i = 0; i < many; ++i) {
+                    const int64_t v = (2 * i + 1) * c.n / 6;
+                    for (int j = i; j < c.d; j += 3) {
+                        vectors[v * c.d + j] = i == 1 ? -odd : odd;
+                    }
+                }
+                queries[many] = odd;
+                expectAsFloat64(c, vectors, queries);
+                if (HasFailure()) {
+                    return;
+                }
+            }
+        }
+    }
+}
+
 /// Several launches, of which the last has fewer queries.
 TEST_F(DigitPairsKnn, Launches) {
     CertifiedCase c = of(16000, 4000, 100, 9);
@@ -317,6 +344,8 @@ TEST_F(DigitPairsKnn, LargeKOfMoreVectors) {
     EXPECT_TRUE(isByDigits(52094, 85, 260, 2047, Metric::Cosine));
     EXPECT_TRUE(isByDigits(40721, 1558, 588, 1500, Metric::InnerProduct));
     EXPECT_TRUE(isByDigits(16385, 4096, 1025, 1024, Metric::L2));
+    EXPECT_TRUE(isByDigits(16385, 4851, 714, 511, Metric::Cosine));
+    EXPECT_FALSE(isByDigits(16385, 4851, 714, 64, Metric::Cosine));
     EXPECT_FALSE(isByDigits(43045, 420, 160, 600, Metric::L2));
     EXPECT_FALSE(isByDigits(30183, 103, 290, 600, Metric::L2));
 }

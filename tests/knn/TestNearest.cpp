@@ -16,6 +16,11 @@ constexpr Metric kProducts[] = {
         Metric::InnerProduct,
         Metric::Cosine};
 
+/// Of strips of one tile; 0: there are none.
+uint32_t tileOf(int d) {
+    return d > 256 ? 256 : d > 192 ? 128 : 0;
+}
+
 class NearestScanTest : public TensorKernelTest {
    protected:
     /// Kept vectors have their values, and no other vector has more than the
@@ -180,21 +185,16 @@ TEST_P(NearestScanTest, SmallOfEveryKind) {
             0);
 }
 
-/// Strips of one tile, and of chunks: of vectors that are not as long, and of
-/// more vectors.
+/// Strips of one tile, and of chunks: of vectors that are not as long.
 TEST_P(NearestScanTest, BothSidesOfTileStrips) {
     for (Metric metric : {Metric::L2, Metric::InnerProduct}) {
         for (int64_t n : {63, 255, 256, 257, 2047, 2048, 2049}) {
-            for (int d : {256, 257, 321}) {
-                const uint32_t tile =
-                        nearestTileOf(n, d, GetParam(), deviceTraits());
-                EXPECT_EQ(
-                        tile,
-                        GetParam() == TensorScanKernel::Wgmma && n <= 2048 &&
-                                        d > 256
-                                ? 256u
-                                : 0u);
+            for (int d : {192, 193, 256, 257, 321}) {
                 for (int64_t q : {1, 65, 129}) {
+                    EXPECT_EQ(
+                            nearestTileOf(q, n, d, GetParam(), deviceTraits()),
+                            GetParam() == TensorScanKernel::Wgmma ? tileOf(d)
+                                                                  : 0u);
                     check(metric, q, n, d);
                     if (HasFailure()) {
                         return;
@@ -202,8 +202,87 @@ TEST_P(NearestScanTest, BothSidesOfTileStrips) {
                 }
             }
         }
-        check(metric, 40, 700, 300, TensorValues::Duplicates);
-        check(metric, 40, 700, 300, TensorValues::Far);
+        check(metric, 3, 20000, 192);
+        check(metric, 3, 20000, 193);
+        check(metric, 3, 20000, 257);
+    }
+}
+
+TEST_P(NearestScanTest, SmallOfTileStrips) {
+    for (Metric metric : kProducts) {
+        for (int d : {193, 256, 300}) {
+            check(metric, 40, 700, d, TensorValues::Duplicates);
+            check(metric, 40, 700, d, TensorValues::Far);
+        }
+    }
+}
+
+/// Items of few queries are as many as multiprocessors, where there are so many
+/// vectors; of more, strips are few.
+TEST(NearestChunks, FewQueriesFillTheGpu) {
+    const DeviceTraits hopper;
+    if (!hasTensorScan(TensorScanKernel::Wgmma, hopper)) {
+        GTEST_SKIP() << "built for other GPUs";
+    }
+    const auto stripsOf = [&](int64_t queries, int64_t vectors) {
+        return nearestStripsOf(
+                queries, vectors, 128, TensorScanKernel::Wgmma, hopper);
+    };
+    constexpr uint32_t kOfChunk = 4;
+    EXPECT_EQ(stripsOf(17, 128 * 132), 132 * kOfChunk);
+    EXPECT_EQ(stripsOf(256, 128 * 132), 132 * kOfChunk);
+    EXPECT_EQ(stripsOf(257, 128 * 132), 66 * kOfChunk);
+    EXPECT_EQ(stripsOf(17, 128 * 16), 16 * kOfChunk);
+    EXPECT_LE(stripsOf(8 * 256 + 1, 65536), 16 * kOfChunk);
+    EXPECT_EQ(stripsOf(1 << 17, 65536), kOfChunk);
+}
+
+/// Strips of tiles take 80 MiB at most, and lanes have bits for 256 tiles.
+TEST(NearestTiles, BothSidesOfTheirMemory) {
+    const DeviceTraits hopper;
+    if (!hasTensorScan(TensorScanKernel::Wgmma, hopper)) {
+        GTEST_SKIP() << "built for other GPUs";
+    }
+    struct Case {
+        int64_t queries;
+        int64_t tiles;
+        bool has;
+    };
+    for (const Case& c : std::initializer_list<Case>{
+                 {1 << 17, 8, true},
+                 {1 << 17, 9, false},
+                 {(1 << 17) + 1, 8, false},
+                 {16384, 64, true},
+                 {16385, 64, false},
+                 {16384, 65, false},
+                 {4096, 256, true},
+                 {4097, 256, false},
+                 {1, 257, false}}) {
+        for (int d : {192, 193, 256, 257}) {
+            const uint32_t wanted = c.has ? tileOf(d) : 0;
+            for (int64_t n :
+                 {(c.tiles - 1) * tileOf(d) + 1, c.tiles * tileOf(d)}) {
+                EXPECT_EQ(
+                        nearestTileOf(
+                                c.queries,
+                                n,
+                                d,
+                                TensorScanKernel::Wgmma,
+                                hopper),
+                        wanted)
+                        << c.queries << " queries, " << n << " x " << d;
+                if (wanted > 0) {
+                    EXPECT_EQ(
+                            nearestStripsOf(
+                                    c.queries,
+                                    n,
+                                    d,
+                                    TensorScanKernel::Wgmma,
+                                    hopper),
+                            uint32_t(4 * c.tiles));
+                }
+            }
+        }
     }
 }
 

@@ -59,12 +59,16 @@ bool hasMoreOfTile(const FlatKnnProblem& p) {
             (isFewOfLargeK(p) || isFewOfCosine(p));
 }
 
+/// k up to which strips make limits.
+constexpr int kMostOfStrips = 512;
+
 /// Whether digits have a plan for more than kMostVectors, and are taken where
-/// these two are not.
+/// these two are not. Of the one nearest and of few queries others have less to
+/// read.
 bool takesMoreByDigits(const FlatKnnProblem& p) {
-    constexpr int kMostOfStrips = 512; // which make limits of smaller k
-    return p.numVectors > kMostVectors && p.k > kMostOfStrips &&
-            digitsMayPay(p);
+    const bool isLarge =
+            p.k > kMostOfStrips || (p.k > 1 && batchOf(p) > kFewQueries);
+    return p.numVectors > kMostVectors && isLarge && digitsMayPay(p);
 }
 
 /// More vectors than others, of which a k so large is wanted that candidates
@@ -286,6 +290,21 @@ double sampledMicroseconds(const FlatKnnProblem& p) {
     return 82 + image + 29.7e-9 * q * n * d + q * k * (131e-6 + 0.952e-6 * d);
 }
 
+/// The same of limits from strips, at least: two scans, and candidates that are
+/// read from memory. 95 searches of the random cells (k up to 512, 16,385 to
+/// 65,536 vectors, H200, benchs/results/h200/flat_sweep*.json) took 0.78 times
+/// as long and more, half of them 1.24.
+double stripsMicroseconds(const FlatKnnProblem& p) {
+    const double q = double(p.numQueries);
+    const double n = double(p.numVectors);
+    const double k = double(p.k);
+    const double bytes = double(p.d) * double(sizeOf(p.dataType));
+    const double image =
+            p.metric == Metric::Cosine ? searchImageMicroseconds(p) : 0.0;
+    const double pair = 4 * tensorImageWidth(p) / kTensorRate + 0.1e-6;
+    return 45 + image + q * n * pair + q * k * (120e-6 + 0.29e-6 * bytes);
+}
+
 /// Few queries by a kept image, of no fewer vectors than a sample is taken of.
 double fewByImageMicroseconds(const FlatKnnProblem& p) {
     constexpr idx_t kLeastVectors = 8192;
@@ -344,7 +363,9 @@ bool allPairsPays(const FlatKnnProblem& p) {
     if (takesMoreByDigits(p)) {
         // What selections of wider rows take besides.
         constexpr double kWideRows = 30;
-        return time + kWideRows < 0.9 * sampledMicroseconds(p);
+        return time + kWideRows < (p.k > kMostOfStrips
+                                           ? 0.9 * sampledMicroseconds(p)
+                                           : stripsMicroseconds(p));
     }
     return isMeasuredScan(p) && !isNearest && time < scannedMicroseconds(p);
 }

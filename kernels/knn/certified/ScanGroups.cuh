@@ -20,13 +20,19 @@ namespace faiss_bits {
 /// it saves: one row of a short term is bound by that read.
 template <Metric kMetric>
 constexpr uint32_t kLeastGroupRows = kHasLongTerms<kMetric> ? 1 : 3;
+/// The same of rows that have the nearest of some vectors: little is within
+/// that limit, so that all vectors are met in one step or two, and four tiles
+/// of rows take no longer than the table.
+constexpr uint32_t kLeastLimitedRows = 256;
 
 template <Metric kMetric, class Begin>
 __device__ __forceinline__ bool ScanAgain<kMetric, Begin>::wantsGroups(
         uint32_t used) const {
+    const uint32_t least =
+            params.haveResults ? kLeastLimitedRows : kLeastGroupRows<kMetric>;
     // A large k takes many steps without them.
     return params.groups.ofVectors &&
-            (used >= kLeastGroupRows<kMetric> || params.keep > kSharedSort);
+            (used >= least || params.keep > kSharedSort);
 }
 
 /// Of every slot and set.

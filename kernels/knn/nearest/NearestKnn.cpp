@@ -123,7 +123,11 @@ void runNearest(
                  nearest,
                  scratch.scan->rows(),
                  nearestTileOf(
-                         p.numVectors, p.d, TensorScanKernel::Auto, p.device)},
+                         count,
+                         p.numVectors,
+                         p.d,
+                         TensorScanKernel::Auto,
+                         p.device)},
                 stream);
         certifier.scanAgain(params, true);
     }

@@ -1,9 +1,13 @@
 /// A row of the nearest of few vectors: from strips to the one.
+///
+/// Bound by: latency of reads of vectors, d / 8 components a lane; where rows
+/// are few each has a warp, whose groups of lanes take vectors side by side.
 #pragma once
 
 #include "kernels/knn/certified/RowBound.cuh"
 #include "kernels/knn/fused/tensor/NearestTiles.h"
 #include "kernels/knn/nearest/NearestOfStrips.h"
+#include "kernels/knn/nearest/PairDistances.cuh"
 
 namespace faiss_bits {
 
@@ -18,10 +22,11 @@ constexpr int64_t kMostAllDistances = 1024;
 /// be nearer, most vectors are as near.
 constexpr uint32_t kMostWholeStrips = 8;
 
-/// Of the eight lanes of a group.
-__device__ __forceinline__ float greatestOfGroup(float value) {
+/// Of kLanes neighbours.
+template <int kLanes>
+__device__ __forceinline__ float greatestOfLanes(float value) {
 #pragma unroll
-    for (int distance = kPairLanes / 2; distance >= 1; distance /= 2) {
+    for (int distance = kLanes / 2; distance >= 1; distance /= 2) {
         value = fmaxf(value, __shfl_xor_sync(kFullWarp, value, distance));
     }
     return value;
@@ -32,61 +37,16 @@ __device__ __forceinline__ double mostOf(float value) {
     return double(value) + fabs(double(value)) * kNearestValueError + 0x1p-146;
 }
 
-/// pairDistance of several row-major vectors and one query.
-template <Metric kMetric, int kCount, class T>
-__device__ __forceinline__ void pairDistances(
-        const T* const (&x)[kCount],
-        const float* q,
-        int d,
-        double (&out)[kCount]) {
-    using Terms = canonical::Terms<kMetric>;
-    constexpr int kAhead = 4; // loads in flight, of each
-    const int lane = threadIdx.x % kPairLanes;
-    double sums[kCount][Terms::kSums] = {};
-    for (int begin = lane; begin < d; begin += kPairLanes * kAhead) {
-        float xs[kCount][kAhead];
-        float qs[kAhead];
-#pragma unroll
-        for (int i = 0; i < kAhead; ++i) {
-            const int c = begin + i * kPairLanes;
-            qs[i] = c < d ? q[c] : 0.0f;
-#pragma unroll
-            for (int v = 0; v < kCount; ++v) {
-                xs[v][i] = c < d ? toFloat(x[v][c]) : 0.0f;
-            }
-        }
-#pragma unroll
-        for (int i = 0; i < kAhead; ++i) {
-            const double component = qs[i];
-#pragma unroll
-            for (int v = 0; v < kCount; ++v) {
-                Terms::add(
-                        sums[v],
-                        double(xs[v][i]),
-                        component,
-                        canonical::Power{});
-            }
-        }
-    }
-#pragma unroll
-    for (int v = 0; v < kCount; ++v) {
-#pragma unroll
-        for (int j = 0; j < Terms::kSums; ++j) {
-#pragma unroll
-            for (int distance = kPairLanes / 2; distance >= 1; distance /= 2) {
-                const double other =
-                        __shfl_xor_sync(kFullWarp, sums[v][j], distance);
-                sums[v][j] = Terms::join(sums[v][j], other);
-            }
-        }
-        out[v] = Terms::finish(sums[v]);
-    }
-}
-
-/// Eight lanes a query.
-template <Metric kMetric>
+/// kLanes a query: eight, or a warp. Distances are of eight lanes in any case.
+template <Metric kMetric, int kLanes>
 class NearestOfRow {
+    static constexpr int kGroups = kLanes / kPairLanes;
+    static_assert(kGroups == 1 || kLanes == kWarpSize);
+
    public:
+    /// Strips of tiles that lanes have bits for.
+    static constexpr uint32_t kMostTileStrips = 32 * kLanes;
+
     __device__ NearestOfRow(const NearestParams& params, uint32_t row)
             : params_(params.search),
               strips_(params.nearest),
@@ -101,7 +61,7 @@ class NearestOfRow {
         const RowBound<kMetric> bound =
                 imageBound<kMetric>(params_, present_ ? row_ : 0);
         const uint32_t first = findFirst();
-        scoreFour(first, best_, scored_);
+        scoreFirst(first);
         // What has a value below `least` is farther than the best.
         const double key = keyValue(entryKey(best_));
         const double limit = bound.limitOf(key);
@@ -118,7 +78,7 @@ class NearestOfRow {
         const bool isWhole = isMetWhole(unsure);
         isEnough_ = isEnough_ || isWhole;
         unsure = isWhole ? unsure : 0;
-        for (uint32_t i = 0; i < strips_.perRow; i += kPairLanes) {
+        for (uint32_t i = 0; i < strips_.perRow; i += kLanes) {
             for (int j = 0; j < 2; ++j) {
                 uint32_t four = isEnough_ ? fourAt(i + lane(), j) : kNone;
                 if (four == first || mostOf(valueAt_) < least_) {
@@ -130,24 +90,27 @@ class NearestOfRow {
         if (tile_) {
             scoreStrips(unsure);
         }
+        joinGroups();
         return present_ && known && !isEnough_ && !isNan_;
     }
 
     /// All vectors of rows of the warp that are unsure, one row after the
     /// other by all of its lanes.
     __device__ __forceinline__ void scoreAll(bool isUnsure) {
-        constexpr uint32_t kGroups = kWarpSize / kPairLanes;
+        constexpr uint32_t kRows = kWarpSize / kLanes;
+        constexpr uint32_t kOfWarp = kWarpSize / kPairLanes;
+        const uint32_t mine = threadIdx.x % kWarpSize / kLanes;
         const uint32_t group = threadIdx.x % kWarpSize / kPairLanes;
-        for (uint32_t g = 0; g < kGroups; ++g) {
-            if (!__shfl_sync(kFullWarp, isUnsure, int(g * kPairLanes))) {
+        for (uint32_t r = 0; r < kRows; ++r) {
+            if (!__shfl_sync(kFullWarp, isUnsure, int(r * kLanes))) {
                 continue;
             }
             uint64_t best = kNoEntry;
             uint32_t scored = 0;
-            const uint32_t row = row_ - group + g;
+            const uint32_t row = row_ - mine + r;
             for (uint32_t first = 0; first < params_.n;
-                 first += kGroups * kFour) {
-                scoreVectors(
+                 first += kOfWarp * kFour) {
+                scoreVectors<kFour>(
                         row,
                         [&](uint32_t i) {
                             return int64_t(first) + group * kFour + i;
@@ -161,7 +124,7 @@ class NearestOfRow {
                 best = min(best, __shfl_xor_sync(kFullWarp, best, lanes));
                 scored += __shfl_xor_sync(kFullWarp, scored, lanes);
             }
-            if (g == group) {
+            if (r == mine) {
                 best_ = best;
                 scored_ += scored;
                 isEnough_ = true;
@@ -185,26 +148,41 @@ class NearestOfRow {
     static constexpr uint32_t kNone = 0xffffffffu;
     static constexpr uint32_t kFour = 4;
 
+    /// Of the row's.
     static __device__ __forceinline__ uint32_t lane() {
-        return threadIdx.x % kPairLanes;
+        return threadIdx.x % kLanes;
     }
 
-    /// The first lane of the group for which it is true; kNone if it is for
-    /// none. All lanes of the warp call it.
+    /// The eight lanes of a distance, of the row's.
+    static __device__ __forceinline__ uint32_t group() {
+        return lane() / kPairLanes;
+    }
+
+    /// The first lane, of kOf neighbours, for which it is true; kNone if it is
+    /// for none. All lanes of the warp call it.
+    template <int kOf>
     static __device__ __forceinline__ uint32_t firstLane(bool isTrue) {
-        const unsigned shift =
-                threadIdx.x % kWarpSize / kPairLanes * kPairLanes;
-        const unsigned lanes =
-                __ballot_sync(kFullWarp, isTrue) >> shift & 0xffu;
+        const unsigned shift = threadIdx.x % kWarpSize / kOf * kOf;
+        const unsigned lanes = __ballot_sync(kFullWarp, isTrue) >> shift &
+                (kFullWarp >> (kWarpSize - kOf));
         return lanes ? __ffs(lanes) - 1 : kNone;
     }
 
+    /// The best of what the groups have met, and how many they have. All lanes
+    /// of the warp call it.
+    __device__ __forceinline__ void joinGroups() {
+#pragma unroll
+        for (int lanes = kPairLanes; lanes < kLanes; lanes *= 2) {
+            best_ = min(best_, __shfl_xor_sync(kFullWarp, best_, lanes));
+            scored_ += __shfl_xor_sync(kFullWarp, scored_, lanes);
+        }
+    }
+
     /// Of strips of tiles, those that this lane has, and that let go what may
-    /// be nearer: bit t is that of strip lane() + 8 t.
+    /// be nearer: bit t is that of strip lane() + kLanes t.
     __device__ __forceinline__ uint32_t unsureStrips() const {
         uint32_t bits = 0;
-        for (uint32_t i = lane(), t = 0; i < strips_.perRow;
-             i += kPairLanes, ++t) {
+        for (uint32_t i = lane(), t = 0; i < strips_.perRow; i += kLanes, ++t) {
             const float rest = strips_.rests[size_t(row_) * strips_.perRow + i];
             // There may be no other vector at all.
             const bool isSure =
@@ -219,7 +197,7 @@ class NearestOfRow {
     __device__ __forceinline__ bool isMetWhole(uint32_t unsure) const {
         uint32_t count = __popc(unsure);
 #pragma unroll
-        for (int distance = kPairLanes / 2; distance >= 1; distance /= 2) {
+        for (int distance = kLanes / 2; distance >= 1; distance /= 2) {
             count += __shfl_xor_sync(kFullWarp, count, distance);
         }
         return count > 0 && count <= kMostWholeStrips;
@@ -228,12 +206,17 @@ class NearestOfRow {
     /// All fours of these strips. All lanes of the warp call it.
     __device__ __forceinline__ void scoreStrips(uint32_t unsure) {
         while (__any_sync(kFullWarp, unsure != 0)) {
-            const uint32_t from = firstLane(unsure != 0);
-            const uint32_t next = from + kPairLanes * (__ffs(unsure) - 1);
+            const uint32_t from = firstLane<kLanes>(unsure != 0);
+            const uint32_t next = from + kLanes * (__ffs(unsure) - 1);
             const uint32_t strip = __shfl_sync(
-                    kFullWarp, next, from == kNone ? 0 : from, kPairLanes);
-            for (uint32_t g = lane(); g < tile_ / 16; g += kPairLanes) {
-                const uint32_t four = nearestFourOf(tile_, strip, g);
+                    kFullWarp, next, from == kNone ? 0 : from, kLanes);
+            // Fours side by side are of different groups.
+            const uint32_t ofLane = lane() % kPairLanes * kGroups + group();
+            for (uint32_t i = 0; i < tile_ / 16; i += kLanes) {
+                const uint32_t g = i + ofLane;
+                const uint32_t four = g < tile_ / 16
+                        ? nearestFourOf(tile_, strip, g)
+                        : params_.n;
                 scoreFours(
                         from == kNone || four >= params_.n ? kNone : four,
                         best_,
@@ -263,7 +246,7 @@ class NearestOfRow {
         float value = -__builtin_huge_valf();
         uint32_t four = kNone;
         rest_ = value;
-        for (uint32_t i = lane(); i < strips_.perRow; i += kPairLanes) {
+        for (uint32_t i = lane(); i < strips_.perRow; i += kLanes) {
             const uint32_t candidate = fourAt(i, 0);
             if (candidate != kNone && valueAt_ > value) {
                 value = valueAt_;
@@ -275,33 +258,47 @@ class NearestOfRow {
                               strips_.rests[size_t(row_) * strips_.perRow + i]);
             }
         }
-        rest_ = greatestOfGroup(rest_);
-        const float greatest = greatestOfGroup(value);
-        const uint32_t from = firstLane(four != kNone && value == greatest);
-        four = __shfl_sync(
-                kFullWarp, four, from == kNone ? 0 : from, kPairLanes);
+        rest_ = greatestOfLanes<kLanes>(rest_);
+        const float greatest = greatestOfLanes<kLanes>(value);
+        const uint32_t from =
+                firstLane<kLanes>(four != kNone && value == greatest);
+        four = __shfl_sync(kFullWarp, four, from == kNone ? 0 : from, kLanes);
         return from == kNone ? kNone : four;
     }
 
-    /// The least of `best` and the entries of a four, by the group.
-    __device__ __forceinline__ void scoreFour(
+    /// The first four: each group has some of its vectors.
+    __device__ __forceinline__ void scoreFirst(uint32_t four) {
+        constexpr uint32_t kOfGroup = kFour / kGroups;
+        scoreMembers<kOfGroup>(four, group() * kOfGroup, best_, scored_);
+#pragma unroll
+        for (int lanes = kPairLanes; lanes < kLanes; lanes *= 2) {
+            best_ = min(best_, __shfl_xor_sync(kFullWarp, best_, lanes));
+        }
+    }
+
+    /// The least of `best` and the entries of members first .. first + kCount
+    /// - 1 of a four, by the group.
+    template <uint32_t kCount>
+    __device__ __forceinline__ void scoreMembers(
             uint32_t four,
+            uint32_t first,
             uint64_t& best,
             uint32_t& scored) const {
-        scoreVectors(
+        scoreVectors<kCount>(
                 row_,
                 [&](uint32_t i) {
-                    return four == kNone ? params_.n
-                                         : int64_t(nearestColumn(four, i));
+                    return four == kNone
+                            ? params_.n
+                            : int64_t(nearestColumn(four, first + i));
                 },
                 [&](uint32_t row) { return rows_.vectorOf(row); },
                 best,
                 scored);
     }
 
-    /// The same of the vectors numberOf(placeOf(0..3)) and a query, if there
-    /// is the place.
-    template <class PlaceOf, class NumberOf>
+    /// The same of the vectors numberOf(placeOf(0..kCount - 1)) and a query, if
+    /// there is the place.
+    template <uint32_t kCount, class PlaceOf, class NumberOf>
     __device__ __forceinline__ void scoreVectors(
             uint32_t query,
             const PlaceOf& placeOf,
@@ -312,22 +309,24 @@ class NearestOfRow {
                 int64_t(query < params_.rows ? query : 0) * params_.d;
         withVectors(params_.vectors, [&](const auto* data) {
             using Vector = decltype(data);
-            Vector vectors[kFour];
-            uint32_t numbers[kFour];
-            bool any[kFour];
+            Vector vectors[kCount];
+            uint32_t numbers[kCount];
+            bool any[kCount];
 #pragma unroll
-            for (uint32_t i = 0; i < kFour; ++i) {
+            for (uint32_t i = 0; i < kCount; ++i) {
                 const int64_t place = placeOf(i);
                 any[i] = place < params_.n;
                 numbers[i] = any[i] ? numberOf(uint32_t(place)) : 0;
                 vectors[i] =
                         data + int64_t(numbers[i]) * params_.vectors.rowStride;
             }
-            double distances[kFour];
-            pairDistances<kMetric>(
+            // A warp of a row waits for fewer others.
+            constexpr int kAhead = kGroups == 1 ? 4 : kCount == 1 ? 16 : 8;
+            double distances[kCount];
+            pairDistances<kMetric, kAhead>(
                     vectors, components, any[0] ? params_.d : 0, distances);
 #pragma unroll
-            for (uint32_t i = 0; i < kFour; ++i) {
+            for (uint32_t i = 0; i < kCount; ++i) {
                 if (any[i]) {
                     best = min(
                             best,
@@ -338,17 +337,17 @@ class NearestOfRow {
         });
     }
 
-    /// The same for the fours of all lanes of the group.
+    /// The same for the fours of all lanes, each by its own group.
     __device__ __forceinline__ void scoreFours(
             uint32_t four,
             uint64_t& best,
             uint32_t& scored) const {
         while (__any_sync(kFullWarp, four != kNone)) {
-            const uint32_t from = firstLane(four != kNone);
+            const uint32_t from = firstLane<kPairLanes>(four != kNone);
             const uint32_t next = __shfl_sync(
                     kFullWarp, four, from == kNone ? 0 : from, kPairLanes);
-            scoreFour(from == kNone ? kNone : next, best, scored);
-            if (lane() == from) {
+            scoreMembers<kFour>(from == kNone ? kNone : next, 0, best, scored);
+            if (lane() % kPairLanes == from) {
                 four = kNone;
             }
         }

@@ -8,10 +8,15 @@ namespace faiss_bits {
 
 namespace {
 
-constexpr int kThreads = 256;
+/// Of blocks whose rows have kLanes each: small ones, where rows are few, are
+/// on more multiprocessors.
+template <int kLanes>
+constexpr int kThreads = kLanes == kWarpSize ? 64 : 256;
+/// Rows up to which each has a warp: as many as are at work at once.
+constexpr uint32_t kMostWarpRows = 4096;
 
-template <Metric kMetric>
-__global__ __launch_bounds__(kThreads) void nearestOfStripsKernel(
+template <Metric kMetric, int kLanes>
+__global__ __launch_bounds__(kThreads<kLanes>) void nearestOfStripsKernel(
         const __grid_constant__ NearestParams params) {
     __shared__ unsigned scored;
     if (threadIdx.x == 0) {
@@ -20,15 +25,15 @@ __global__ __launch_bounds__(kThreads) void nearestOfStripsKernel(
     __syncthreads();
     allowNext();
     waitForPrevious();
-    constexpr uint32_t kRows = kThreads / kPairLanes;
-    const uint32_t row = blockIdx.x * kRows + threadIdx.x / kPairLanes;
-    NearestOfRow<kMetric> ofRow(params, row);
+    constexpr uint32_t kRows = kThreads<kLanes> / kLanes;
+    const uint32_t row = blockIdx.x * kRows + threadIdx.x / kLanes;
+    NearestOfRow<kMetric, kLanes> ofRow(params, row);
     const bool isUnsure = ofRow.scoreKept();
     if (params.search.n <= kMostAllVectors ||
         params.search.n * params.search.d <= kMostAllComponents) {
         // As many in each block are searched again by tiles.
         const int unsure =
-                __syncthreads_count(isUnsure && threadIdx.x % kPairLanes == 0);
+                __syncthreads_count(isUnsure && threadIdx.x % kLanes == 0);
         if (unsure > 0 &&
             unsure * params.search.n <= kMostAllDistances) { // of the block
             ofRow.scoreAll(isUnsure);
@@ -47,16 +52,28 @@ __global__ __launch_bounds__(kThreads) void nearestOfStripsKernel(
     }
 }
 
-template <Metric kMetric>
-void launch(const NearestParams& params, cudaStream_t stream) {
-    constexpr unsigned kRows = kThreads / kPairLanes;
+template <Metric kMetric, int kLanes>
+void launchBy(const NearestParams& params, cudaStream_t stream) {
+    constexpr unsigned kRows = kThreads<kLanes> / kLanes;
     launchAfterPrevious(
-            nearestOfStripsKernel<kMetric>,
+            nearestOfStripsKernel<kMetric, kLanes>,
             (params.search.rows + kRows - 1) / kRows,
-            kThreads,
+            kThreads<kLanes>,
             0,
             stream,
             params);
+}
+
+template <Metric kMetric>
+void launch(const NearestParams& params, cudaStream_t stream) {
+    using OfFew = NearestOfRow<kMetric, kPairLanes>;
+    const bool areMany =
+            params.tile && params.nearest.perRow > OfFew::kMostTileStrips;
+    if (params.search.rows <= kMostWarpRows || areMany) {
+        launchBy<kMetric, kWarpSize>(params, stream);
+    } else {
+        launchBy<kMetric, kPairLanes>(params, stream);
+    }
 }
 
 } // namespace

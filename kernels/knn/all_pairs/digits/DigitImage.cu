@@ -134,15 +134,25 @@ struct DigitsOfRow {
     const T* x;
     int d; // 0 behind the last row
 
+    /// Of each component the one in the middle of three vectors.
     __device__ __forceinline__ void readCenter(float (&to)[kTogether], int c)
             const {
-        withVectors(params.center, [&](const auto* center) {
-            readComponents(to, center, c, d);
-        });
+        withVectors(params.centers, [&](const auto* data) {
+            const int64_t stride = params.centers.rowStride;
+            float some[3][kTogether];
 #pragma unroll
-        for (float& value : to) {
-            value = isfinite(value) ? value : 0.0f;
-        }
+            for (int j = 0; j < 3; ++j) {
+                readComponents(
+                        some[j], data + params.centerRows[j] * stride, c, d);
+            }
+#pragma unroll
+            for (int i = 0; i < kTogether; ++i) {
+                const float least = fminf(some[0][i], some[1][i]);
+                const float most = fmaxf(some[0][i], some[1][i]);
+                const float middle = fmaxf(least, fminf(most, some[2][i]));
+                to[i] = isfinite(middle) ? middle : 0.0f;
+            }
+        });
     }
 
     __device__ __forceinline__ void run(idx_t row) const {

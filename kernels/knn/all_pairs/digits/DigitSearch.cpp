@@ -58,7 +58,7 @@ DigitImageParams imageOf(
         const DigitImage& image,
         const VectorsParams& rows,
         idx_t numRows,
-        const VectorsParams& center) {
+        const VectorsParams& vectors) {
     const DigitImageLayout layout = layoutOf(p, numRows);
     DigitImageParams params;
     params.metric = p.metric;
@@ -69,7 +69,10 @@ DigitImageParams imageOf(
     params.slabs = layout.slabs;
     params.digits = layout.digits;
     if (p.metric == Metric::L2) {
-        params.center = center;
+        params.centers = vectors;
+        for (int i = 0; i < 3; ++i) {
+            params.centerRows[i] = (2 * i + 1) * p.numVectors / 6;
+        }
     }
     params.to = image;
     return params;

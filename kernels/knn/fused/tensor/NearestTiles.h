@@ -8,9 +8,10 @@ namespace faiss_bits {
 
 /// Vectors of a tile where the scan for the nearest has strips of one tile
 /// each, with its two best fours, in place of strips of all tiles of a chunk:
-/// long vectors, whose products take longer than the comparisons, few enough
-/// that strips take less memory than images. 0: it has not.
+/// long vectors, whose products take longer than the comparisons, so few, or of
+/// so few queries, that strips are 80 MiB at most. 0: it has not.
 uint32_t nearestTileOf(
+        idx_t numQueries,
         idx_t numVectors,
         int d,
         TensorScanKernel kernel,

@@ -87,11 +87,23 @@ __device__ __forceinline__ void readPiece(
     }
 }
 
+/// A component at a time lanes would read the center from eight lines of L1
+/// each.
 __device__ __forceinline__ void subtractPiece(
         const float* center,
         int d,
         int component,
         float (&x)[kImagePiece]) {
+    const bool isAligned = reinterpret_cast<uintptr_t>(center) % 16 == 0;
+    if (isAligned && component + kImagePiece <= d) {
+        const auto* from = reinterpret_cast<const float4*>(center + component);
+        const float4 fours[] = {from[0], from[1]};
+#pragma unroll
+        for (int c = 0; c < kImagePiece; ++c) {
+            x[c] -= reinterpret_cast<const float*>(fours)[c];
+        }
+        return;
+    }
 #pragma unroll
     for (int c = 0; c < kImagePiece; ++c) {
         if (component + c < d) {

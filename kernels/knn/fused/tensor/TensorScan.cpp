@@ -209,15 +209,25 @@ void runByteScan(
 }
 
 uint32_t nearestTileOf(
+        idx_t numQueries,
         idx_t numVectors,
         int d,
         TensorScanKernel kernel,
         const DeviceTraits& device) {
-    constexpr idx_t kMostVectors = 2048;
+    // Four strips of 20 bytes a query and tile; and lanes of a row have bits
+    // for no more tiles of it (NearestOfRow.cuh).
+    constexpr idx_t kMostTiles = idx_t(1) << 20;
+    constexpr idx_t kMostOfRow = 256;
+    constexpr int kLeastSlabs = 4;
     const TensorImageLayout image(numVectors, d);
-    const bool has = usesWgmma(kernel, device) && numVectors <= kMostVectors &&
-            wgmmaShapeFor(image).streamed;
-    return has ? uint32_t(wgmmaShapeFor(image).width()) : 0;
+    if (!usesWgmma(kernel, device) || image.slabs < kLeastSlabs) {
+        return 0;
+    }
+    const idx_t width = wgmmaShapeFor(image).width();
+    const idx_t tiles = (numVectors + width - 1) / width;
+    return tiles <= kMostOfRow && numQueries * tiles <= kMostTiles
+            ? uint32_t(width)
+            : 0;
 }
 
 uint32_t nearestStripsOf(
@@ -226,7 +236,8 @@ uint32_t nearestStripsOf(
         int d,
         TensorScanKernel kernel,
         const DeviceTraits& device) {
-    if (const uint32_t tile = nearestTileOf(numVectors, d, kernel, device)) {
+    if (const uint32_t tile =
+                nearestTileOf(numQueries, numVectors, d, kernel, device)) {
         return uint32_t((numVectors + tile - 1) / tile) * 4;
     }
     const bool byWgmma = usesWgmma(kernel, device);
@@ -282,9 +293,12 @@ void runNearestScan(
     const bool isL2 = isByL2(problem);
 #ifdef FAISS_BITS_WGMMA
     if (byWgmma) {
-        const auto launch =
-                nearestTileOf(
-                        problem.numVectors, problem.d, problem.kernel, device)
+        const auto launch = nearestTileOf(
+                                    problem.numQueries,
+                                    problem.numVectors,
+                                    problem.d,
+                                    problem.kernel,
+                                    device)
                 ? launchWgmmaNearestTiles
                 : launchWgmmaNearest;
         return launch(params, image, isL2, device, stream);

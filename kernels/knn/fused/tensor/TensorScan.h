@@ -83,8 +83,9 @@ void runByteScan(
         const DeviceTraits& device,
         cudaStream_t stream);
 
-/// Strips of vectors that each query has in a scan for the nearest, of at most
-/// so many queries: 4 to 256. Host only, no CUDA call.
+/// Strips of vectors that each query has in a scan for the nearest, of so many
+/// queries: 4 to 256, of so few that their blocks would not fill the GPU some
+/// thousand. Host only, no CUDA call.
 uint32_t nearestStripsOf(
         idx_t numQueries,
         idx_t numVectors,

@@ -77,7 +77,7 @@ inline uint32_t chunksSideBySide(
 }
 
 /// The same for a scan whose results are a few numbers a query and chunk: few
-/// chunks, and one where the tiles of queries fill the GPU.
+/// chunks, or a block's each, and one where the tiles of queries fill the GPU.
 inline void planNearestChunks(
         TensorScanParams& params,
         const ScanShape& shape,
@@ -87,9 +87,11 @@ inline void planNearestChunks(
     params.units = (params.numVectors + uint64_t(shape.unit) - 1) / shape.unit;
     params.queryTiles =
             (params.numQueries + uint64_t(shape.queries) - 1) / shape.queries;
+    const uint32_t filling = blocks / std::max(params.queryTiles, 1u);
+    const uint32_t most =
+            std::min(std::max(kMostChunks, filling), params.units);
     uint64_t best = ~uint64_t(0);
-    for (uint32_t chunks = 1; chunks <= std::min(kMostChunks, params.units);
-         ++chunks) {
+    for (uint32_t chunks = 1; chunks <= most; ++chunks) {
         const uint32_t perChunk = (params.units + chunks - 1) / chunks;
         const uint32_t items =
                 (params.units + perChunk - 1) / perChunk * params.queryTiles;
