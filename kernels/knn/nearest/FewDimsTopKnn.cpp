@@ -8,6 +8,7 @@
 #include "kernels/knn/fused/FusedKnn.h"
 #include "kernels/knn/fused/FusedParams.h"
 #include "kernels/knn/nearest/FewDimsBound.h"
+#include "kernels/knn/nearest/FewDimsTiles.h"
 #include "kernels/knn/nearest/NearestKnn.h"
 
 namespace faiss_bits {
@@ -20,7 +21,6 @@ constexpr idx_t kMostVectors = idx_t(1) << 17;
 constexpr idx_t kMostStrips = 256;
 /// Values of strips of one scan stay in L2.
 constexpr idx_t kMostValues = idx_t(1) << 23;
-constexpr idx_t kLeastTileQueries = 512;
 /// The search for the nearest one (NearestKnn.h) has up to as many vectors.
 constexpr idx_t kMostNearest = 65536;
 
@@ -191,19 +191,11 @@ std::optional<FewDimsTopPlan> planFewDimsTop(
     plan.logStrip = logStripOf(p);
     plan.units = uint32_t(unitsOf(p));
     const idx_t values = idx_t(plan.units) * kFewDimsTopStrips;
-    for (idx_t tile = std::min(p.numQueries, kMostValues / values);;
-         tile = divUp(tile, 2)) {
-        plan.tileQueries = divUp(p.numQueries, divUp(p.numQueries, tile));
-        WorkspaceSlices slices;
-        FewDimsTopScratch(p, plan, slices);
-        plan.bytes = slices.used();
-        if (plan.bytes <= maxBytes) {
-            return plan;
-        }
-        if (tile <= kLeastTileQueries) {
-            return {};
-        }
+    if (!setTileQueries<FewDimsTopScratch>(
+                p, plan, kMostValues / values, maxBytes)) {
+        return {};
     }
+    return plan;
 }
 
 std::string FewDimsTopPlan::toString() const {
