@@ -29,7 +29,8 @@ class FewDimsTopFinish {
               row_(row),
               buffer_(buffer) {}
 
-    __device__ __forceinline__ void run() {
+    /// Returns how many vectors were scored.
+    __device__ __forceinline__ uint32_t run() {
         findLimit();
         loadQuery<kMetric>(params_.scan, row_, near_);
         const uint32_t strips = params_.units * kFewDimsTopStrips;
@@ -43,9 +44,7 @@ class FewDimsTopFinish {
         if (lane() < uint32_t(search_.k)) {
             writePlace<kMetric>(search_, row_, int(lane()), list_.item(0));
         }
-        if (search_.numRescored && lane() == 0) {
-            atomicAdd(search_.numRescored, (unsigned long long)scored_);
-        }
+        return scored_;
     }
 
    private:
@@ -256,8 +255,21 @@ __global__ __launch_bounds__(
     waitForPrevious();
     const uint32_t warp = threadIdx.x / kWarpSize;
     const uint32_t row = blockIdx.x * kFewDimsTopWarps + warp;
-    if (row < params.search.rows) {
-        Finish(params, row, buffers[warp]).run();
+    const uint32_t scored = row < params.search.rows
+            ? Finish(params, row, buffers[warp]).run()
+            : 0;
+    if (unsigned long long* sum = params.search.numRescored) {
+        if (threadIdx.x % kWarpSize == 0) {
+            buffers[warp][0] = scored;
+        }
+        __syncthreads();
+        if (threadIdx.x == 0) {
+            unsigned long long all = 0;
+            for (uint32_t w = 0; w < kFewDimsTopWarps; ++w) {
+                all += buffers[w][0];
+            }
+            atomicAdd(sum, all);
+        }
     }
 }
 
