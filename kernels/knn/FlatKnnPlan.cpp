@@ -152,6 +152,7 @@ FlatKnnScratch::FlatKnnScratch(
     const size_t values = size_t(plan.tileQueries) * plan.distanceStride;
     if (plan.certified) {
         certified.take(problem, plan.places, plan.tileQueries, slices);
+        certified.takeFacts(problem, plan.method->bound(p), slices);
         certified.listEntries =
                 std::max(leastListEntries(problem), (values + 1) / 2);
         certified.lists = slices.take<uint64_t>(certified.listEntries);
