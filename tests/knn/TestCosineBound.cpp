@@ -242,9 +242,13 @@ TEST(CosineBound, LimitCountsTheRoundingOfTheKey) {
              {-1.0f,
               std::nextafter(-1.0f, 0.0f),
               -0.75f,
+              -0.5f,
+              std::nextafter(-0.5f, 0.0f),
               -1e-3f,
               0.0f,
+              std::nextafter(0.5f, 0.0f),
               0.5f,
+              std::nextafter(1.0f, 0.0f),
               1.0f}) {
             for (double norm : {0x1p-20, 1e-3, 0.5, 2.0}) {
                 const double up = std::nextafter(key, 2.0f);
