@@ -33,22 +33,23 @@ __device__ __forceinline__ double keyOfLimit(
         const RowBound<kMetric>& bound,
         uint32_t ranked) {
     double key = double(keyValue(ranked));
+    // Beside a query at the center it is the vectors' own roundings that count.
+    RowBound<kMetric> rounded = bound;
     if (kMetric != Metric::InnerProduct) {
         key = fmax(key + double(params.search.queryNorms[row]), 0.0);
+        rounded.norm = fmax(bound.norm, sqrt(key));
     }
     if (kMetric == Metric::Cosine) {
         key = 0.5 * key - 1;
     }
     constexpr double kOfFloat16 = 0x1p-8;
-    key += roundingError(bound, params.search.d, key, kOfFloat16) -
+    key += roundingError(rounded, params.search.d, key, kOfFloat16) -
             bound.centerProduct.value;
     // Hardly more than k pass, so it counts that canonical distances are
     // rounded to float32, and `complete` down to it: what is not above this key
-    // rounds to no more than the next float32. Half a step more, as beside a
-    // query at the center the deviation is below a step. More room costs: far
-    // from the origin all cosines are a few float32 apart.
-    constexpr double kHalfStep = 0x1p-24;
-    return double(__double2float_ru(key + fabs(key) * kHalfStep));
+    // rounds to no more than the next float32. More room costs: far from the
+    // origin all cosines are a few float32 apart.
+    return double(__double2float_ru(key));
 }
 
 /// Of the keys that lanes hold, in order: the rank'th, or a later one where
