@@ -4,6 +4,7 @@
 #include "kernels/common/Error.h"
 #include "kernels/device/Bitonic.cuh"
 #include "kernels/device/Entry.cuh"
+#include "kernels/device/RankedOf.cuh"
 #include "kernels/knn/fused/ByteBound.cuh"
 #include "kernels/knn/fused/FusedParams.h"
 #include "kernels/knn/fused/RankedLimit.cuh"
@@ -50,41 +51,6 @@ __device__ __forceinline__ double keyOfLimit(
     // rounds to no more than the next float32. More room costs: far from the
     // origin all cosines are a few float32 apart.
     return double(__double2float_ru(key));
-}
-
-/// Of the keys that lanes hold, in order: the rank'th, or a later one where
-/// equal ones are beside it. They are at least `least` and at most `most`, and
-/// there are `rank` of them. All lanes of the warp call it.
-template <int kItems>
-__device__ __forceinline__ uint32_t rankedOf(
-        const uint32_t (&keys)[kItems],
-        uint32_t rank,
-        uint32_t least,
-        uint32_t most) {
-    // There are `rank` keys up to `most`; fewer below `least`.
-    while (least < most) {
-        const uint32_t middle = least + (most - least) / 2;
-        uint32_t count = 0;
-#pragma unroll
-        for (int i = 0; i < kItems; ++i) {
-            count += keys[i] <= middle;
-        }
-        count = __reduce_add_sync(kFullWarp, count);
-        if (count < rank) {
-            least = middle + 1;
-            continue;
-        }
-        most = middle;
-        if (count == rank) {
-            break;
-        }
-    }
-    uint32_t ranked = 0;
-#pragma unroll
-    for (int i = 0; i < kItems; ++i) {
-        ranked = keys[i] <= most ? max(ranked, keys[i]) : ranked;
-    }
-    return __reduce_max_sync(kFullWarp, ranked);
 }
 
 /// How many of the keys, in order, are within a limit.
