@@ -25,25 +25,54 @@ double largeKMicroseconds(const FlatKnnProblem& p) {
     return isSpread(p, directGroups(p).count) ? 4 : 12.0 * p.k / 1024;
 }
 
-/// Of DirectProducts.cuh, without what finishes. Not fitted: by arithmetic,
-/// sums and conversions of float64 one after the other, or a read. Large
-/// searches took 1.4 to 1.8 times as long (an H200, flat_few_pairs.md).
+/// Of DirectProducts.cuh, without what finishes. Fitted to 582 searches of 2 to
+/// 16 queries, 5,000 to 400,000 vectors of 17 to 2,816 dimensions.
 double productsMicroseconds(const FlatKnnProblem& p) {
     const double part = p.device.multiprocessors / 132.0;
     const double d = double(p.d);
     const int ofBlock = directProductQueries(p.numQueries, p.d);
     const double sets = std::ceil(double(p.numQueries) / ofBlock);
-    const double ends = p.metric == Metric::Cosine ? 1 : 0.4; // of all sums
-    const double pass = ends * (ofBlock == 8 ? 5e-5 : 3e-5) +
-            (ofBlock == 8 ? 1.0e-6 : 0.65e-6) * d;
-    const double read =
-            (p.dataType == DataType::Float32 ? 1.03e-6 : 0.52e-6) * d;
-    const double latency = 0.9 * d / kDirectProductStep;
-    return 2 +
-            std::max(
-                    double(directPlaces(p)) * std::max(sets * pass, read) /
-                            part,
-                    latency);
+    const bool isCosine = p.metric == Metric::Cosine;
+    const bool isFloat = p.dataType == DataType::Float32;
+    struct Cost {
+        double vector;    // ends of all sums
+        double component; // of a vector, for the queries of a block
+        double latency;   // of a component
+        double set;       // the same where blocks are few
+    };
+    const Cost cost = ofBlock == 8 ? Cost{isCosine ? 1.15e-4 : 0.85e-4,
+                                          isFloat ? 1.33e-6 : 1.17e-6,
+                                          isFloat ? 0.021 : 0.017,
+                                          0}
+                                   : Cost{isCosine ? 0.9e-4 : 0.78e-4,
+                                          isFloat ? 0.78e-6 : 0.83e-6,
+                                          isFloat ? 0.030 : 0.019,
+                                          isFloat ? 0.016 : 0.011};
+    const double vectors = double(directPlaces(p)) * sets *
+            (cost.vector + cost.component * d) / part;
+    return std::max(cost.latency * d + vectors, cost.set * d * sets);
+}
+
+/// Of a scan of few queries component by component, of a vector and a
+/// component. Rows that do not begin on 16 bytes take a third longer.
+double scanMicroseconds(
+        const FlatKnnProblem& p,
+        double vector,
+        double component) {
+    const double part = p.device.multiprocessors / 132.0;
+    const bool isAligned = p.d * sizeOf(p.dataType) % 16 == 0;
+    const double row = vector + (isAligned ? 1 : 1.33) * component * p.d;
+    return double(directPlaces(p)) * row / part;
+}
+
+/// Inner products of few queries, but of one, by a fused search component by
+/// component. These and cosines are fitted to 240 searches of 2 to 16 queries,
+/// 131,072 and 400,000 vectors of 17 to 1,025 dimensions (products 32), k = 10.
+double sampledProductMicroseconds(const FlatKnnProblem& p) {
+    const bool areFew = batchOf(p) <= kDirectQueries;
+    const double component =
+            areFew ? 1.9e-6 : 2.4e-6 + 0.015e-6 * double(p.numQueries);
+    return 36 + scanMicroseconds(p, areFew ? 2e-5 : 4e-5, component);
 }
 
 } // namespace
@@ -87,9 +116,20 @@ double directMicroseconds(const FlatKnnProblem& p) {
 }
 
 double sampledCosineMicroseconds(const FlatKnnProblem& p) {
-    const double part = p.device.multiprocessors / 132.0;
-    const double rate = 3.4e-6 + 0.06e-6 * double(p.numQueries);
-    return 55 + rate * double(directPlaces(p)) * double(p.d) / part;
+    if (!enoughVectors(p, p.numVectors)) {
+        return INFINITY;
+    }
+    constexpr int kLeastFittedDims = 17;
+    if (p.d < kLeastFittedDims) {
+        const double rate = 3.4e-6 + 0.06e-6 * double(p.numQueries);
+        return 55 +
+                rate * double(directPlaces(p)) * p.d * 132.0 /
+                p.device.multiprocessors;
+    }
+    const bool areFew = batchOf(p) <= kDirectQueries;
+    const double component =
+            (areFew ? 2.85e-6 : 3.3e-6) + 0.045e-6 * double(p.numQueries);
+    return 45 + scanMicroseconds(p, areFew ? 8e-5 : 13e-5, component);
 }
 
 bool directPays(const FlatKnnProblem& p, bool withImage) {
@@ -98,6 +138,7 @@ bool directPays(const FlatKnnProblem& p, bool withImage) {
     }
     // The launches of others keep the host busy for longer, too.
     constexpr double kHost = 8;
+    constexpr int kLeastFittedDims = 32;
     constexpr double kBytes = 4e6; // in one
     const double part = p.device.multiprocessors / 132.0;
     const double n = double(p.numVectors);
@@ -117,6 +158,13 @@ bool directPays(const FlatKnnProblem& p, bool withImage) {
         }
         other += (addsNorms ? 36 : 27) +
                 n * (2 * d + (addsNorms ? 32 : 0)) / kBytes / part;
+    } else if (
+            p.metric == Metric::InnerProduct && p.numQueries > 1 &&
+            p.d >= kLeastFittedDims) {
+        other += sampledProductMicroseconds(p);
+        if (p.k > kMostOfOneBlock) {
+            other += 20 + 1e-6 * double(p.numQueries) * p.k * d / part;
+        }
     } else {
         // Scans for inner products of few dimensions take longer than reads.
         constexpr int kFewDims = 8;
