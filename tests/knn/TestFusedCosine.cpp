@@ -137,6 +137,13 @@ TEST_F(FusedCosine, AllCosinesAreOne) {
     }
 }
 
+TEST_F(FusedCosine, SmallCone) {
+    for (int k : {5, 70}) {
+        const CertifiedCase c = of(600, 40, 19, k);
+        EXPECT_EQ(expectCanonicalOf(c, around(c, 16384.0f, 0.5f)).repeated, 0u);
+    }
+}
+
 /// Zeros have a cosine of 0 with all: before some and behind others. A few are
 /// no reason to search again.
 TEST_F(FusedCosine, Zeros) {
