@@ -1,6 +1,7 @@
 #include "kernels/knn/FlatKnnPlan.h"
 
 #include "kernels/common/Error.h"
+#include "kernels/knn/FlatKnnTakes.h"
 #include "kernels/knn/RowFacts.h"
 #include "kernels/knn/filter/FilterPlan.h"
 #include "kernels/knn/gemm/Product.h"
@@ -151,6 +152,7 @@ FlatKnnScratch::FlatKnnScratch(
     const size_t values = size_t(plan.tileQueries) * plan.distanceStride;
     if (plan.certified) {
         certified.take(problem, plan.places, plan.tileQueries, slices);
+        certified.takeFacts(problem, plan.method->bound(p), slices);
         certified.listEntries =
                 std::max(leastListEntries(problem), (values + 1) / 2);
         certified.lists = slices.take<uint64_t>(certified.listEntries);
@@ -316,27 +318,6 @@ FlatKnnPlan planOfParts(const FlatKnnProblem& p, size_t maxBytes) {
         plan.parts = std::move(parts);
     }
     return plan;
-}
-
-/// Whether an image of the vectors and a sample, made for this search alone,
-/// would take longer than a matrix of distances and a selection.
-bool isFewWithoutImage(const FlatKnnProblem& p) {
-    constexpr idx_t kFew = 64;
-    constexpr idx_t kMostVectors = 1 << 20; // more were not measured
-    return p.mode == SearchMode::Certified && !p.searchImage &&
-            !p.allowedBits && batchOf(p) <= kFew &&
-            p.numVectors <= kMostVectors && p.dataType == DataType::Float32 &&
-            fusedMethodFor(p) == &kTensorFusedMethod;
-}
-
-/// Cosines of some queries among so many long vectors that limits from a sample
-/// take less time than the nearest of every part.
-bool isLongCosine(const FlatKnnProblem& p) {
-    constexpr idx_t kSome = 512;
-    constexpr idx_t kFewVectors = 16384;
-    constexpr int kLong = 512;
-    return p.metric == Metric::Cosine && batchOf(p) <= kSome &&
-            p.numVectors > kFewVectors && p.d >= kLong;
 }
 
 } // namespace

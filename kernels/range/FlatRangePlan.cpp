@@ -176,6 +176,7 @@ RangeScratch::RangeScratch(
     matrix = distances;
     columns = reinterpret_cast<uint32_t*>(distances) + plan.capacity;
     certified.take(p, 0, plan.tileQueries, slices);
+    certified.takeFacts(p, plan.method->bound(p), slices);
     scan = plan.method->prepare(p, plan.tileQueries, LimitsOf::Others, slices);
 }
 

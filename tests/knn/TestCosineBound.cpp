@@ -242,14 +242,18 @@ TEST(CosineBound, LimitCountsTheRoundingOfTheKey) {
              {-1.0f,
               std::nextafter(-1.0f, 0.0f),
               -0.75f,
+              -0.5f,
+              std::nextafter(-0.5f, 0.0f),
               -1e-3f,
               0.0f,
+              std::nextafter(0.5f, 0.0f),
               0.5f,
+              std::nextafter(1.0f, 0.0f),
               1.0f}) {
             for (double norm : {0x1p-20, 1e-3, 0.5, 2.0}) {
                 const double up = std::nextafter(key, 2.0f);
                 // Cosines up to half a unit below round to this key.
-                const double farthest = 2 + key + up;
+                const double farthest = 2.0 + key + up;
                 const double limit =
                         cosineScanLimit(d, key, norm, 1e-5, 1e-5, kNormError);
                 const double error = cosineScanError(

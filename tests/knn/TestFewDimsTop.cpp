@@ -4,6 +4,7 @@
 #include <limits>
 #include <random>
 
+#include "kernels/knn/nearest/FewDimsTopKernels.h"
 #include "tests/knn/CertifiedHarness.h"
 
 namespace faiss_bits::test {
@@ -94,6 +95,55 @@ TEST_F(FewDimsTop, LengthOfStrips) {
     EXPECT_FALSE(planOf(of(Metric::L2, 131073, 300, 4, 2)).fewDimsTop);
 }
 
+/// More than 16 places, whose limit is of other steps: lists of four rows.
+TEST_F(FewDimsTop, LongLists) {
+    constexpr int kPlaces[] = {17, 31, 32, 33, 63, 64, 65, 96, 97, 127, 128};
+    for (Hard kind : kHard) {
+        for (Metric metric : kMetrics) {
+            for (int d = 1; d <= 4; ++d) {
+                const int k = kPlaces[(3 * d + int(kind)) % 11];
+                expectTop(of(metric, 9005, 300, d, k), kind);
+                if (HasFailure()) {
+                    return;
+                }
+            }
+        }
+    }
+    int round = 0;
+    for (int64_t n : {1, 17, 128, 129, 2047, 4096, 4097, 16385}) {
+        for (int64_t q : {1, 9, 511, 513}) {
+            for (Metric metric : kMetrics) {
+                const int k = kPlaces[round % 11];
+                expectTop(
+                        of(metric, n, q, 1 + round % 4, k),
+                        q % 2 ? Hard::Bytes : Hard::Clusters);
+                ++round;
+                if (HasFailure()) {
+                    return;
+                }
+            }
+        }
+    }
+    EXPECT_FALSE(planOf(of(Metric::L2, 9005, 300, 5, 17)).fewDimsTop);
+    EXPECT_FALSE(planOf(of(Metric::L2, 9005, 300, 4, 129)).fewDimsTop);
+}
+
+/// Strips of every length, and more than the 512 groups.
+TEST_F(FewDimsTop, StripsOfLongLists) {
+    for (int64_t n : {32768, 32769, 65536, 65537, 131072}) {
+        for (Metric metric : kMetrics) {
+            const CertifiedCase c = of(metric, n, 300, 2, 128);
+            EXPECT_EQ(
+                    planOf(c).fewDimsTop->logStrip,
+                    n <= 32768           ? 5u
+                            : n <= 65536 ? 6u
+                                         : 7u);
+            expectTop(c, Hard::Clusters);
+            expectTop(of(metric, n, 300, 3, 40), Hard::Offset);
+        }
+    }
+}
+
 TEST_F(FewDimsTop, SixteenBits) {
     for (Hard kind : {Hard::Offset, Hard::Bytes, Hard::Mixed, Hard::Infinite}) {
         for (DataType type : {DataType::Float16, DataType::BFloat16}) {
@@ -117,7 +167,10 @@ TEST_F(FewDimsTop, SixteenBits) {
 TEST_F(FewDimsTop, Ties) {
     for (Metric metric : kMetrics) {
         for (int d : {2, 4, 5, 8}) {
-            for (int k : {1, 7, 16}) {
+            for (int k : {1, 7, 16, 100}) {
+                if (k > mostFewDimsTop(d)) {
+                    continue;
+                }
                 std::mt19937 random(d);
                 expectDrawn(of(metric, 9000, 300, d, k), [&] {
                     return float(random() % 3) - (d == 5 ? 1.0f : 0.0f);
@@ -133,9 +186,9 @@ TEST_F(FewDimsTop, Ties) {
 TEST_F(FewDimsTop, AllEqual) {
     for (Metric metric : kMetrics) {
         for (float value : {0.0f, 1.0f, -3.5f, 1e-30f, 1e18f}) {
-            for (int k : {1, 16}) {
+            for (int k : {1, 16, 128}) {
                 expectDrawn(
-                        of(metric, 3000, 60, 4, k), [&] { return value; }, 20);
+                        of(metric, 5000, 60, 4, k), [&] { return value; }, 20);
             }
         }
     }
@@ -145,7 +198,7 @@ TEST_F(FewDimsTop, AllEqual) {
 /// rays close to each other but for the last bits of float32.
 TEST_F(FewDimsTop, CosinesOfRays) {
     for (float apart : {0.0f, 0x1p-24f, 0x1p-20f, 0x1p-12f}) {
-        for (int k : {1, 2, 16}) {
+        for (int k : {1, 2, 16, 70}) {
             std::mt19937 random(7);
             const CertifiedCase c = of(Metric::Cosine, 5000, 200, 3, k);
             std::vector<float> vectors(c.n * c.d);
@@ -188,7 +241,8 @@ TEST_F(FewDimsTop, NoNumbers) {
         for (float value : {kNan, kInf, -kInf, 3e38f, -3e38f}) {
             for (int64_t n : {1, 300, 600}) {
                 for (int d : {2, 3, 8}) {
-                    const CertifiedCase c = of(metric, n, 520, d, n % 7 + 2);
+                    const int k = int(n % 7) + (d == 3 ? 20 : 2);
+                    const CertifiedCase c = of(metric, n, 520, d, k);
                     const std::vector<float> vectors(n * d, value);
                     std::vector<float> queries(c.q * d, 1.0f);
                     for (int64_t q = 0; q < c.q; ++q) {
@@ -237,10 +291,14 @@ TEST_F(FewDimsTop, OneThatIsFar) {
 TEST_F(FewDimsTop, FewAreScored) {
     for (Metric metric : kMetrics) {
         for (int d : {2, 4, 8}) {
-            for (int k : {2, 5, 16}) {
+            for (int k : {2, 5, 16, 100}) {
+                if (k > mostFewDimsTop(d)) {
+                    continue;
+                }
                 std::mt19937 random(3);
                 std::normal_distribution<float> normal;
-                const CertifiedCase c = of(metric, 8000, 1000, d, k);
+                const CertifiedCase c =
+                        of(metric, k > 16 ? 20000 : 8000, 1000, d, k);
                 const Result result = expectDrawn(
                         c, [&] { return normal(random); }, 30);
                 EXPECT_GE(result.rescored, uint64_t(1000 * k));
@@ -272,7 +330,8 @@ TEST_F(FewDimsTop, QueriesOfZeros) {
 TEST_F(FewDimsTop, Sorted) {
     for (Metric metric : kMetrics) {
         for (bool ascending : {true, false}) {
-            const CertifiedCase c = of(metric, 20000, 400, 3, 16);
+            const CertifiedCase c =
+                    of(metric, 20000, 400, 3, ascending ? 16 : 90);
             std::vector<float> vectors(c.n * c.d);
             for (int64_t v = 0; v < c.n; ++v) {
                 const float at = float(ascending ? v : c.n - v) / 1000;
@@ -348,6 +407,9 @@ TEST_F(FewDimsTop, Small) {
         for (int d : {1, 4, 5, 8, 11, 16}) {
             expectTop(of(metric, 600, 530, d, 5), Hard::Bytes);
             expectTop(of(metric, 300, 130, d, 16), Hard::Infinite);
+            if (d <= 4) {
+                expectTop(of(metric, 4100, 70, d, 65), Hard::Clusters);
+            }
         }
     }
 }

@@ -47,9 +47,9 @@ TEST(FewDimsTopPlan, Takes) {
         EXPECT_FALSE(planFewDimsTop(p, kRoom));
     }
     p.metric = Metric::L2;
-    for (int k : {1, 2, 16, 17}) {
+    for (int k : {1, 2, 16, 17, 128, 129}) {
         p.k = k;
-        EXPECT_EQ(planFewDimsTop(p, kRoom).has_value(), k <= 16);
+        EXPECT_EQ(planFewDimsTop(p, kRoom).has_value(), k <= 128);
         EXPECT_EQ(goesByStrips(p), k > 1 && k <= 16) << k;
     }
     p.k = 5;
@@ -74,6 +74,27 @@ TEST(FewDimsTopPlan, Takes) {
     const float limit = 0;
     p.limits = &limit;
     EXPECT_FALSE(goesByStrips(p));
+}
+
+/// More than sixteen of two and three dimensions, which have no other way but
+/// component by component, where there are strips enough.
+TEST(FewDimsTopPlan, LongLists) {
+    for (Metric metric : {Metric::L2, Metric::InnerProduct, Metric::Cosine}) {
+        for (int k : {17, 65, 128, 129}) {
+            EXPECT_EQ(
+                    goesByStrips(problemOf(metric, 92341, 65536, 2, k)),
+                    k <= 128);
+            EXPECT_EQ(
+                    goesByStrips(problemOf(metric, 92341, 65536, 3, k)),
+                    k <= 128 && metric != Metric::InnerProduct);
+            EXPECT_FALSE(goesByStrips(problemOf(metric, 92341, 65536, 4, k)));
+            EXPECT_FALSE(goesByStrips(problemOf(metric, 92341, 65536, 5, k)));
+            EXPECT_FALSE(goesByStrips(problemOf(metric, 92341, 16, 2, k)));
+        }
+        EXPECT_FALSE(goesByStrips(problemOf(metric, 131073, 65536, 2, 65)));
+        EXPECT_FALSE(goesByStrips(problemOf(metric, 4096, 8192, 2, 65)));
+    }
+    EXPECT_FALSE(planFewDimsTop(problemOf(Metric::L2, 9000, 99, 5, 17), kRoom));
 }
 
 /// The one nearest by cosine too.

@@ -61,6 +61,36 @@ TEST_F(FusedKnn, SixteenBits) {
     }
 }
 
+/// Limits from more of a sample than a thread has eight of: small ranks step by
+/// step, others by narrowing.
+TEST_F(FusedKnn, RanksOfALargeSample) {
+    std::vector<uint32_t> ranks;
+    for (int k : {1, 2, 3, 4, 6, 8, 20, 60, 150}) {
+        for (Hard kind : kHard) {
+            CertifiedCase c;
+            c.metric = Metric::L1;
+            c.n = 40001;
+            c.q = 70;
+            c.d = 5;
+            c.k = k;
+            const FlatKnnPlan plan = planOf(c);
+            ASSERT_TRUE(plan.fused && plan.fused->samples > 4096)
+                    << c.describe();
+            ranks.push_back(plan.fused->rank);
+            expectCanonical(c, kind);
+            if (HasFatalFailure()) {
+                return;
+            }
+        }
+    }
+    std::sort(ranks.begin(), ranks.end());
+    EXPECT_LE(ranks.front(), 5u);
+    EXPECT_TRUE(std::any_of(ranks.begin(), ranks.end(), [](uint32_t rank) {
+        return rank > 5 && rank <= 32;
+    }));
+    EXPECT_GT(ranks.back(), 32u);
+}
+
 TEST_F(FusedKnn, Filters) {
     for (Hard kind : {Hard::Offset, Hard::Bytes, Hard::Infinite}) {
         for (Metric metric :

@@ -112,6 +112,38 @@ TEST_F(FusedCosine, NearestOfFarVectors) {
     }
 }
 
+/// So far that no cosine is another float32 than 1: the first vectors are the
+/// nearest, whatever the approximations say. With one among them that is
+/// opposite, the k-th is behind it.
+TEST_F(FusedCosine, AllCosinesAreOne) {
+    for (DataType type : {DataType::Float32, DataType::BFloat16}) {
+        for (int k : {1, 2, 63, 64, 65, 300}) {
+            for (int d : {19, 130}) {
+                CertifiedCase c = of(k == 300 ? 9000 : 8193, 140, d, k);
+                c.dataType = type;
+                Rows rows = around(c, 16384.0f, 0.5f);
+                EXPECT_EQ(expectCanonicalOf(c, rows).repeated, 0u)
+                        << c.describe();
+                for (int j = 0; j < d; ++j) {
+                    rows.vectors[(k - 1) * d + j] *= -1.0f;
+                }
+                // And queries that differ, between those that do not.
+                std::fill_n(rows.queries.begin() + 7 * d, d / 2, 0.0f);
+                std::fill_n(rows.queries.begin() + 8 * d, d, 0.0f);
+                rows.queries[9 * d] = NAN;
+                expectCanonicalOf(c, rows);
+            }
+        }
+    }
+}
+
+TEST_F(FusedCosine, SmallCone) {
+    for (int k : {5, 70}) {
+        const CertifiedCase c = of(600, 40, 19, k);
+        EXPECT_EQ(expectCanonicalOf(c, around(c, 16384.0f, 0.5f)).repeated, 0u);
+    }
+}
+
 /// Zeros have a cosine of 0 with all: before some and behind others. A few are
 /// no reason to search again.
 TEST_F(FusedCosine, Zeros) {

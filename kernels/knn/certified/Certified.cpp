@@ -159,6 +159,17 @@ void CertifiedScratch::take(
     if (roundsQueries(p) && candidates > 0) {
         rounded = slices.take<float>(components);
     }
+    counts = slices.take<uint32_t>(kMaxScanSlots);
+    limits = slices.take<uint64_t>(kMaxScanSlots);
+}
+
+void CertifiedScratch::takeFacts(
+        const FlatKnnProblem& p,
+        const ErrorBound& bound,
+        WorkspaceSlices& slices) {
+    if (bound.ofImages) {
+        return;
+    }
     if (needsGreatestNorm(p)) {
         if (!p.vectorNorms) {
             norms = slices.take<float>(p.numVectors);
@@ -168,8 +179,6 @@ void CertifiedScratch::take(
     if (needsMaxima(p)) {
         maxima = slices.take<RowMaxima>(1);
     }
-    counts = slices.take<uint32_t>(kMaxScanSlots);
-    limits = slices.take<uint64_t>(kMaxScanSlots);
 }
 
 void CertifiedScratch::takeAgain(

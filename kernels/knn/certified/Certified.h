@@ -39,6 +39,12 @@ struct CertifiedScratch {
             idx_t tileQueries,
             WorkspaceSlices& slices);
 
+    /// Takes what Certifier::begin() makes of the vectors for that bound.
+    void takeFacts(
+            const FlatKnnProblem& problem,
+            const ErrorBound& bound,
+            WorkspaceSlices& slices);
+
     /// Takes what the second search needs beside the lists: to meet equal
     /// vectors once, two bytes a vector and up to 4 MiB; of few dimensions up
     /// to 64 MiB and 16 bytes a query.
@@ -69,7 +75,8 @@ class Certifier {
             const CertifiedScratch& scratch,
             cudaStream_t stream);
 
-    /// Enqueues what all tiles need. Once, before the first.
+    /// Enqueues what all tiles need of the vectors (takeFacts). Once, before
+    /// the first.
     void begin();
 
     /// Enqueues what makes results of the candidates of some queries, which lie

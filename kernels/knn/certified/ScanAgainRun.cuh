@@ -2,6 +2,7 @@
 /// ScanAgain.cuh.
 #pragma once
 
+#include "kernels/knn/certified/NearestFirst.cuh"
 #include "kernels/knn/certified/ScanAgain.cuh"
 
 namespace faiss_bits {
@@ -10,6 +11,17 @@ template <Metric kMetric, class Begin>
 __device__ __forceinline__ void ScanAgain<kMetric, Begin>::run() {
     const auto grid = cooperative_groups::this_grid();
     const CertifiedParams& search = params.search;
+    if constexpr (kLooksAtFirst<kMetric>) {
+        if (!search.allowedBits) {
+            grid.sync(); // as below
+            params.keep <= kMostKeepOfWarp
+                    ? takeNearestFirst<kMetric, kWarpSize, kThreads>(
+                              search, params.keep)
+                    : takeNearestFirst<kMetric, kThreads, kThreads>(
+                              search, params.keep);
+            grid.sync();
+        }
+    }
     if (params.mayBeAlike) {
         // All have asked whether there are flags: these change now, and a
         // block that finds none leaves the others waiting for it.

@@ -81,6 +81,7 @@ FusedScratch::FusedScratch(
         bits = slices.take<uint32_t>(size_t(plan.tileQueries) * wordsOf(p));
     }
     certified.take(p, 0, plan.tileQueries, slices);
+    certified.takeFacts(p, plan.method->bound(p), slices);
     const ListPlaces places = listPlaces(plan, p);
     const size_t queries = size_t(plan.tileQueries);
     certified.columns = slices.take<int32_t>(queries * places.columns);

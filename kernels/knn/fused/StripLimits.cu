@@ -4,6 +4,7 @@
 #include "kernels/common/Error.h"
 #include "kernels/device/Bitonic.cuh"
 #include "kernels/device/Entry.cuh"
+#include "kernels/device/RankedOf.cuh"
 #include "kernels/knn/fused/ByteBound.cuh"
 #include "kernels/knn/fused/FusedParams.h"
 #include "kernels/knn/fused/RankedLimit.cuh"
@@ -33,57 +34,23 @@ __device__ __forceinline__ double keyOfLimit(
         const RowBound<kMetric>& bound,
         uint32_t ranked) {
     double key = double(keyValue(ranked));
+    // Beside a query at the center it is the vectors' own roundings that count.
+    RowBound<kMetric> rounded = bound;
     if (kMetric != Metric::InnerProduct) {
         key = fmax(key + double(params.search.queryNorms[row]), 0.0);
+        rounded.norm = fmax(bound.norm, sqrt(key));
     }
     if (kMetric == Metric::Cosine) {
         key = 0.5 * key - 1;
     }
     constexpr double kOfFloat16 = 0x1p-8;
-    key += roundingError(bound, params.search.d, key, kOfFloat16) -
+    key += roundingError(rounded, params.search.d, key, kOfFloat16) -
             bound.centerProduct.value;
     // Hardly more than k pass, so it counts that canonical distances are
     // rounded to float32, and `complete` down to it: what is not above this key
-    // rounds to no more than the next float32. Half a step more, as beside a
-    // query at the center the deviation is below a step. More room costs: far
-    // from the origin all cosines are a few float32 apart.
-    constexpr double kHalfStep = 0x1p-24;
-    return double(__double2float_ru(key + fabs(key) * kHalfStep));
-}
-
-/// Of the keys that lanes hold, in order: the rank'th, or a later one where
-/// equal ones are beside it. They are at least `least` and at most `most`, and
-/// there are `rank` of them. All lanes of the warp call it.
-template <int kItems>
-__device__ __forceinline__ uint32_t rankedOf(
-        const uint32_t (&keys)[kItems],
-        uint32_t rank,
-        uint32_t least,
-        uint32_t most) {
-    // There are `rank` keys up to `most`; fewer below `least`.
-    while (least < most) {
-        const uint32_t middle = least + (most - least) / 2;
-        uint32_t count = 0;
-#pragma unroll
-        for (int i = 0; i < kItems; ++i) {
-            count += keys[i] <= middle;
-        }
-        count = __reduce_add_sync(kFullWarp, count);
-        if (count < rank) {
-            least = middle + 1;
-            continue;
-        }
-        most = middle;
-        if (count == rank) {
-            break;
-        }
-    }
-    uint32_t ranked = 0;
-#pragma unroll
-    for (int i = 0; i < kItems; ++i) {
-        ranked = keys[i] <= most ? max(ranked, keys[i]) : ranked;
-    }
-    return __reduce_max_sync(kFullWarp, ranked);
+    // rounds to no more than the next float32. More room costs: far from the
+    // origin all cosines are a few float32 apart.
+    return double(__double2float_ru(key));
 }
 
 /// How many of the keys, in order, are within a limit.

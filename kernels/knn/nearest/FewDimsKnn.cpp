@@ -11,6 +11,7 @@
 #include "kernels/knn/fused/FusedParams.h"
 #include "kernels/knn/nearest/FewDimsBound.h"
 #include "kernels/knn/nearest/FewDimsKernels.h"
+#include "kernels/knn/nearest/FewDimsTiles.h"
 #include "kernels/knn/nearest/NearestKnn.h"
 
 namespace faiss_bits {
@@ -20,7 +21,6 @@ namespace {
 constexpr idx_t kMostFewDimsStrips = 4096;
 /// Values of strips of one scan.
 constexpr idx_t kMostValues = idx_t(1) << 24;
-constexpr idx_t kLeastTileQueries = 512;
 
 idx_t divUp(idx_t a, idx_t b) {
     return (a + b - 1) / b;
@@ -175,21 +175,12 @@ std::optional<FewDimsPlan> planFewDims(
     setStrips(params, p.numVectors, kMostFewDimsStrips);
     plan.strips = params.strips;
     plan.logUnits = params.logUnits;
-    for (idx_t tile = std::min(p.numQueries, kMostValues / plan.strips);;
-         tile = divUp(tile, 2)) {
-        plan.tileQueries = divUp(p.numQueries, divUp(p.numQueries, tile));
-        WorkspaceSlices slices;
-        FewDimsScratch(p, plan, slices);
-        plan.bytes = slices.used();
-        if (plan.bytes <= maxBytes) {
-            plan.queriesOfThread =
-                    queriesOfThread(p, plan.tileQueries, plan.strips);
-            return plan;
-        }
-        if (tile <= kLeastTileQueries) {
-            return {};
-        }
+    if (!setTileQueries<FewDimsScratch>(
+                p, plan, kMostValues / plan.strips, maxBytes)) {
+        return {};
     }
+    plan.queriesOfThread = queriesOfThread(p, plan.tileQueries, plan.strips);
+    return plan;
 }
 
 std::string FewDimsPlan::toString() const {

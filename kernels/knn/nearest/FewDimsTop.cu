@@ -34,7 +34,8 @@ __global__ __launch_bounds__(kUnitRowThreads) void unitRowsKernel(
     }
 }
 
-template <Metric kMetric, int kDims>
+/// kRows: of 32 places each.
+template <Metric kMetric, int kDims, int kRows = 1>
 void launchOfDims(const FewDimsTopParams& params, cudaStream_t stream) {
     // Of rows of length 1 products are cosines.
     constexpr Metric kScanned =
@@ -49,7 +50,7 @@ void launchOfDims(const FewDimsTopParams& params, cudaStream_t stream) {
             stream,
             params);
     launchAfterPrevious(
-            fewDimsTopFinishKernel<kMetric, kDims>,
+            fewDimsTopFinishKernel<kMetric, kDims, kRows>,
             (rows + kFewDimsTopWarps - 1) / kFewDimsTopWarps,
             kFewDimsTopWarps * kWarpSize,
             0,
@@ -65,6 +66,15 @@ void launchOfMetric(const FewDimsTopParams& params, cudaStream_t stream) {
             "d = %d is outside 1..%d",
             d,
             kMostFewDimsOfTop);
+    const int k = params.search.k;
+    BITS_THROW_IF_NOT_FMT(
+            k <= mostFewDimsTop(d), "k = %d is above %d", k, mostFewDimsTop(d));
+    constexpr int kLongRows = kMostLongTop / kWarpSize;
+    if (k > kMostFewDimsTop) {
+        const auto launch = d <= 2 ? launchOfDims<kMetric, 2, kLongRows>
+                                   : launchOfDims<kMetric, 4, kLongRows>;
+        return launch(params, stream);
+    }
     const auto launch = d <= 2 ? launchOfDims<kMetric, 2>
             : d <= 4           ? launchOfDims<kMetric, 4>
             : d <= 6           ? launchOfDims<kMetric, 6>

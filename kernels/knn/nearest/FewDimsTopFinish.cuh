@@ -4,6 +4,7 @@
 
 #include "kernels/common/DependentLaunch.h"
 #include "kernels/device/LaneMask.cuh"
+#include "kernels/device/RankedOf.cuh"
 #include "kernels/device/WarpList.cuh"
 #include "kernels/knn/certified/CanonicalPair.cuh"
 #include "kernels/knn/nearest/FewDimsStage.cuh"
@@ -14,8 +15,9 @@ namespace faiss_bits {
 
 /// Strips that may have one of the k nearest are met again in float32, a vector
 /// a lane; what may be one of them is buffered, and has its canonical distance
-/// computed 32 at a time. All lanes call each function.
-template <Metric kMetric, int kDims>
+/// computed 32 at a time. Places are 32 * kRows at most. All lanes call each
+/// function.
+template <Metric kMetric, int kDims, int kRows>
 class FewDimsTopFinish {
    public:
     static constexpr uint32_t kRoom = 2 * kWarpSize;
@@ -29,7 +31,8 @@ class FewDimsTopFinish {
               row_(row),
               buffer_(buffer) {}
 
-    __device__ __forceinline__ void run() {
+    /// Returns how many vectors were scored.
+    __device__ __forceinline__ uint32_t run() {
         findLimit();
         loadQuery<kMetric>(params_.scan, row_, near_);
         const uint32_t strips = params_.units * kFewDimsTopStrips;
@@ -40,12 +43,14 @@ class FewDimsTopFinish {
         if (count_ > 0 && !isDone_) {
             score();
         }
-        if (lane() < uint32_t(search_.k)) {
-            writePlace<kMetric>(search_, row_, int(lane()), list_.item(0));
+#pragma unroll
+        for (int r = 0; r < kRows; ++r) {
+            const uint32_t place = r * kWarpSize + lane();
+            if (place < uint32_t(search_.k)) {
+                writePlace<kMetric>(search_, row_, int(place), list_.item(r));
+            }
         }
-        if (search_.numRescored && lane() == 0) {
-            atomicAdd(search_.numRescored, (unsigned long long)scored_);
-        }
+        return scored_;
     }
 
    private:
@@ -72,8 +77,20 @@ class FewDimsTopFinish {
                 error < INFINITY ? leastOf(strip) + 2 * error : INFINITY);
     }
 
-    /// The k-th least of 64 groups of strips: none of the k nearest is farther.
+    /// The k-th least of groups of strips: none of the k nearest is farther.
     __device__ __forceinline__ void findLimit() {
+        uint32_t limit;
+        if constexpr (kRows == 1) {
+            limit = leastByLeast();
+        } else {
+            limit = leastByRank();
+        }
+        limit_ = keyValue(limit);
+        bound_ = makeEntry(limit + 1, 0);
+    }
+
+    /// Of 64 groups, the least again and again.
+    __device__ __forceinline__ uint32_t leastByLeast() const {
         const uint32_t none = orderedKey(INFINITY);
         const uint32_t strips = params_.units * kFewDimsTopStrips;
         uint32_t even = none;
@@ -95,8 +112,45 @@ class FewDimsTopFinish {
             even = even == limit ? none : even;
             odd = odd == limit ? none : odd;
         }
-        limit_ = keyValue(limit);
-        bound_ = makeEntry(limit + 1, 0);
+        return limit;
+    }
+
+    /// Of 512 groups, by halving.
+    __device__ __forceinline__ uint32_t leastByRank() const {
+        constexpr int kGroups = 16; // of a lane
+        const uint32_t none = orderedKey(INFINITY);
+        const uint32_t strips = params_.units * kFewDimsTopStrips;
+        uint32_t keys[kGroups];
+#pragma unroll
+        for (int i = 0; i < kGroups; ++i) {
+            keys[i] = none;
+        }
+        for (uint32_t first = lane(); first < strips;
+             first += kGroups * kWarpSize) {
+#pragma unroll
+            for (int i = 0; i < kGroups; ++i) {
+                const uint32_t s = first + i * kWarpSize;
+                keys[i] = s < strips ? min(keys[i], mostOf(s)) : keys[i];
+            }
+        }
+        uint32_t least = none;
+        uint32_t most = 0;
+        int count = 0;
+#pragma unroll
+        for (int i = 0; i < kGroups; ++i) {
+            const bool isKey = keys[i] < none;
+            least = min(least, keys[i]);
+            most = isKey ? max(most, keys[i]) : most;
+            count += isKey;
+        }
+        if (__reduce_add_sync(kFullWarp, count) < search_.k) {
+            return none;
+        }
+        return rankedOf(
+                keys,
+                uint32_t(search_.k),
+                __reduce_min_sync(kFullWarp, least),
+                __reduce_max_sync(kFullWarp, most));
     }
 
     /// Up to 32 of them, a lane each.
@@ -175,8 +229,13 @@ class FewDimsTopFinish {
         count_ -= taken;
         scored_ += taken;
         list_.add(entry < bound_ ? entry : kNoEntry);
-        const uint64_t last =
-                __shfl_sync(kFullWarp, list_.item(0), search_.k - 1);
+        uint64_t last = kNoEntry;
+#pragma unroll
+        for (int r = 0; r < kRows; ++r) {
+            const uint64_t mine = __shfl_sync(
+                    kFullWarp, list_.item(r), (search_.k - 1) % kWarpSize);
+            last = (search_.k - 1) / kWarpSize == r ? mine : last;
+        }
         if (last < bound_) {
             bound_ = last;
             limit_ = keyValue(entryKey(last));
@@ -232,32 +291,47 @@ class FewDimsTopFinish {
     bool isDone_ = false;
     uint32_t count_ = 0; // in the buffer
     uint32_t scored_ = 0;
-    WarpList<1> list_;
+    WarpList<kRows> list_;
 };
 
 /// Of a multiprocessor, at least.
-template <int kDims>
-constexpr int kFewDimsTopBlocks = kDims <= 4 ? 6
-        : kDims <= 6                         ? 5
-        : kDims <= 8                         ? 4
-        : kDims <= 12                        ? 3
-                                             : 2;
+template <int kDims, int kRows>
+constexpr int kFewDimsTopBlocks = kRows > 1 ? 4
+        : kDims <= 4                        ? 6
+        : kDims <= 6                        ? 5
+        : kDims <= 8                        ? 4
+        : kDims <= 12                       ? 3
+                                            : 2;
 
-template <Metric kMetric, int kDims>
+template <Metric kMetric, int kDims, int kRows>
 __global__ __launch_bounds__(
         kFewDimsTopWarps* kWarpSize,
         kFewDimsTopBlocks<
-                kDims>) void fewDimsTopFinishKernel(const __grid_constant__
+                kDims,
+                kRows>) void fewDimsTopFinishKernel(const __grid_constant__
                                                             FewDimsTopParams
                                                                     params) {
-    using Finish = FewDimsTopFinish<kMetric, kDims>;
+    using Finish = FewDimsTopFinish<kMetric, kDims, kRows>;
     __shared__ uint32_t buffers[kFewDimsTopWarps][Finish::kRoom];
     allowNext();
     waitForPrevious();
     const uint32_t warp = threadIdx.x / kWarpSize;
     const uint32_t row = blockIdx.x * kFewDimsTopWarps + warp;
-    if (row < params.search.rows) {
-        Finish(params, row, buffers[warp]).run();
+    const uint32_t scored = row < params.search.rows
+            ? Finish(params, row, buffers[warp]).run()
+            : 0;
+    if (unsigned long long* sum = params.search.numRescored) {
+        if (threadIdx.x % kWarpSize == 0) {
+            buffers[warp][0] = scored;
+        }
+        __syncthreads();
+        if (threadIdx.x == 0) {
+            unsigned long long all = 0;
+            for (uint32_t w = 0; w < kFewDimsTopWarps; ++w) {
+                all += buffers[w][0];
+            }
+            atomicAdd(sum, all);
+        }
     }
 }
 

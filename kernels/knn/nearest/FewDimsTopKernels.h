@@ -7,8 +7,13 @@
 
 namespace faiss_bits {
 
-/// Places of a query, at most.
+/// Places of a query, at most, and of vectors of up to kMostLongTopDims.
 constexpr int kMostFewDimsTop = 16;
+constexpr int kMostLongTop = 128;
+constexpr int kMostLongTopDims = 4;
+constexpr int mostFewDimsTop(int d) {
+    return d <= kMostLongTopDims ? kMostLongTop : kMostFewDimsTop;
+}
 /// Dimensions of vectors.
 constexpr int kMostFewDimsOfTop = 16;
 /// A unit of vectors, which a block has in shared memory, is of four strips;
@@ -55,7 +60,8 @@ struct UnitRowSets {
 void launchUnitRows(const UnitRowSets& sets, cudaStream_t stream);
 
 /// Enqueues the scan in float32 and what finishes the queries. L2, InnerProduct
-/// or Cosine; search.d up to kMostFewDimsOfTop, search.k up to kMostFewDimsTop.
+/// or Cosine; search.d up to kMostFewDimsOfTop, search.k up to
+/// mostFewDimsTop().
 void launchFewDimsTop(
         Metric metric,
         const FewDimsTopParams& params,

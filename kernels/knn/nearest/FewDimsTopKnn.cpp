@@ -8,6 +8,7 @@
 #include "kernels/knn/fused/FusedKnn.h"
 #include "kernels/knn/fused/FusedParams.h"
 #include "kernels/knn/nearest/FewDimsBound.h"
+#include "kernels/knn/nearest/FewDimsTiles.h"
 #include "kernels/knn/nearest/NearestKnn.h"
 
 namespace faiss_bits {
@@ -16,11 +17,11 @@ namespace {
 
 /// With more, strips are so many that their values take longer than the pairs.
 constexpr idx_t kMostVectors = idx_t(1) << 17;
-/// Of a query, while they can be longer.
+/// Of a query, while they can be longer; and for each place, if that is more.
 constexpr idx_t kMostStrips = 256;
+constexpr idx_t kMostStripsOfPlace = 8;
 /// Values of strips of one scan stay in L2.
 constexpr idx_t kMostValues = idx_t(1) << 23;
-constexpr idx_t kLeastTileQueries = 512;
 /// The search for the nearest one (NearestKnn.h) has up to as many vectors.
 constexpr idx_t kMostNearest = 65536;
 
@@ -32,10 +33,16 @@ bool isCosine(const FlatKnnProblem& p) {
     return p.metric == Metric::Cosine;
 }
 
+/// Lists of more than one row of a warp.
+bool hasLongList(const FlatKnnProblem& p) {
+    return p.k > kMostFewDimsTop;
+}
+
 uint32_t logStripOf(const FlatKnnProblem& p) {
+    const idx_t most = std::max(kMostStrips, kMostStripsOfPlace * p.k);
     uint32_t logStrip = kLeastLogTopStrip;
     while (logStrip < kMostLogTopStrip &&
-           divUp(p.numVectors, idx_t(1) << logStrip) > kMostStrips) {
+           divUp(p.numVectors, idx_t(1) << logStrip) > most) {
         ++logStrip;
     }
     return logStrip;
@@ -46,7 +53,7 @@ idx_t unitsOf(const FlatKnnProblem& p) {
 }
 
 bool takes(const FlatKnnProblem& p) {
-    return p.mode != SearchMode::Plain && p.k <= kMostFewDimsTop &&
+    return p.mode != SearchMode::Plain && p.k <= mostFewDimsTop(p.d) &&
             !p.allowedBits && !p.allowedIds && p.d <= kMostFewDimsOfTop &&
             p.numVectors > 0 && p.numVectors <= kMostVectors &&
             (p.metric == Metric::L2 || p.metric == Metric::InnerProduct ||
@@ -107,13 +114,16 @@ OtherWay otherWay(const FlatKnnProblem& p) {
     // 0.8: for one place.
     const double allPairs =
             (p.k == 1 ? 0.8 : 1.0) * std::max(26.0, 5e-6 * pairs / part);
-    const bool isTwo = dimsOf(p) == 2;
+    const bool isPairwise = dimsOf(p) == 2 || hasLongList(p);
     constexpr idx_t kFew = 4096;
-    if (p.numVectors < kFew && (isCosine(p) || isTwo)) {
+    if (p.numVectors < kFew && (isCosine(p) || isPairwise)) {
         return {allPairs, false};
     }
-    if (isTwo) {
-        return {std::min(allPairs, 45 + 1.2e-6 * pairs / part), false};
+    if (isPairwise) {
+        // Of more places limits and lists take longer, too.
+        const double lists = hasLongList(p) ? q * (0.03 + 0.45e-3 * p.k) : 0;
+        return {std::min(allPairs, 45 + (1.2e-6 * pairs + lists) / part),
+                false};
     }
     double tensor = 42 + 0.16e-3 * q * p.k / part;
     if (p.k == 1 && takesNearest(p)) {
@@ -145,7 +155,9 @@ double fewDimsTopMicroseconds(const FlatKnnProblem& p) {
     const double rows = double(divUp(p.numQueries, kTile) * kTile);
     const double scan =
             (isLong ? 1.6 : 1.0) * rows * strips * width * (dims + 1.6) / 3e7;
-    const double finish = q * (0.62e-3 + 5.8e-6 * strips);
+    // Longer lists were not measured.
+    const double list = hasLongList(p) ? 5e-3 : 0;
+    const double finish = q * (0.62e-3 + 5.8e-6 * strips + list);
     // However few queries there are: a warp goes through its strips.
     const double latency = 7.4 + 0.027 * strips + 0.37 * p.k * width / 32 +
             (isLong ? 0.9 * (dims - kMostFewDims) : 0.0) +
@@ -160,6 +172,16 @@ bool fewDimsTopPays(const FlatKnnProblem& p) {
             p.d <= (isNearestCosine ? kMostFewDimsOfTop : kMostFewDims);
     if (!takes(p) || !(p.k > 1 || isCosine(p)) || !isOfDims || p.limits ||
         batchOf(p) <= kFewQueries) {
+        return false;
+    }
+    // Of more dimensions there are images; of fewer strips the k-th least says
+    // little.
+    constexpr int kMostDimsOfLong = 3;
+    constexpr idx_t kLeastStripsOfPlace = 2;
+    if (hasLongList(p) &&
+        (p.d > kMostDimsOfLong ||
+         divUp(p.numVectors, idx_t(1) << logStripOf(p)) <
+                 kLeastStripsOfPlace * p.k)) {
         return false;
     }
     const int dims = dimsOf(p);
@@ -191,19 +213,11 @@ std::optional<FewDimsTopPlan> planFewDimsTop(
     plan.logStrip = logStripOf(p);
     plan.units = uint32_t(unitsOf(p));
     const idx_t values = idx_t(plan.units) * kFewDimsTopStrips;
-    for (idx_t tile = std::min(p.numQueries, kMostValues / values);;
-         tile = divUp(tile, 2)) {
-        plan.tileQueries = divUp(p.numQueries, divUp(p.numQueries, tile));
-        WorkspaceSlices slices;
-        FewDimsTopScratch(p, plan, slices);
-        plan.bytes = slices.used();
-        if (plan.bytes <= maxBytes) {
-            return plan;
-        }
-        if (tile <= kLeastTileQueries) {
-            return {};
-        }
+    if (!setTileQueries<FewDimsTopScratch>(
+                p, plan, kMostValues / values, maxBytes)) {
+        return {};
     }
+    return plan;
 }
 
 std::string FewDimsTopPlan::toString() const {

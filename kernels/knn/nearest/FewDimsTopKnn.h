@@ -6,12 +6,12 @@
 #include "kernels/knn/FlatKnn.h"
 #include "kernels/knn/nearest/FewDimsTopKernels.h"
 
-/// Certified searches for up to sixteen nearest vectors of few dimensions, and
-/// for the one nearest by cosine, among some thousand to some ten thousand. A
-/// scan in float32 keeps the least value of every short strip of vectors; the
-/// k-th least of these says how far the k nearest can be at most, and a warp a
-/// query meets again the strips that may have them. So nothing is proved or
-/// repeated. docs/design/flat_few_dimensions.md
+/// Certified searches for up to sixteen nearest vectors of few dimensions, or
+/// 128 of two and three, and for the one nearest by cosine, among some thousand
+/// to a hundred thousand. A scan in float32 keeps the least value of every
+/// short strip of vectors; the k-th least of these says how far the k nearest
+/// can be at most, and a warp a query meets again the strips that may have
+/// them. So nothing is proved or repeated. docs/design/flat_few_dimensions.md
 namespace faiss_bits {
 
 struct FewDimsTopPlan {

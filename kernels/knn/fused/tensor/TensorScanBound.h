@@ -181,10 +181,11 @@ BITS_BOUND double cosineScanError(
 
 /// Most that the key of a scan is, 2 - 2 cos, for a vector whose canonical key,
 /// -cos rounded to float32, is at most `key`. That rounding is 2^-24 of the
-/// key; 2^-40 of it, and (d + 64) 2^-51, are what the canonical cosine in
-/// float64 and this very computation are off by. The vector's own distance may
-/// be greater than 2 + 2 key by twice as much, and the error is that of its
-/// distance.
+/// key, and 2^-25 at most where the next greater float32 is no more than 1, as
+/// these are 2^-24 apart or less; 2^-40 of it, and (d + 64) 2^-51, are what the
+/// canonical cosine in float64 and this very computation are off by. The
+/// vector's own distance may be greater than 2 + 2 key by twice as much, and
+/// the error is that of its distance.
 BITS_BOUND double cosineScanLimit(
         int d,
         double key,
@@ -192,8 +193,12 @@ BITS_BOUND double cosineScanLimit(
         double queryResidual,
         double vectorResidual,
         double normError) {
+    double rounding = fabs(key) * 0x1p-24;
+    if (key >= -1 && key < 1) {
+        rounding = fmin(rounding, 0x1p-25);
+    }
     const double off =
-            fabs(key) * (0x1p-24 + 0x1p-40) + (double(d) + 64) * 0x1p-51;
+            rounding + fabs(key) * 0x1p-40 + (double(d) + 64) * 0x1p-51;
     const double distance = 2 + 2 * (key + off);
     return distance +
             cosineScanError(
