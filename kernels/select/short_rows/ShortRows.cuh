@@ -29,7 +29,8 @@ __global__ void __launch_bounds__(
         shortRowsKernel(const __grid_constant__ ShortRowsParams params) {
     using Row = ShortRow<T, kHasBias, kLanes, kItems, kSorted>;
     constexpr int kRows = kShortRowsThreads / kLanes;
-    __shared__ alignas(16) uint64_t room[kRows][Row::kRoom];
+    __shared__ alignas(16) uint64_t room[kRows][Row::kSpace];
+    static_assert(Row::kSpace % 2 == 0);
     const uint32_t inBlock = threadIdx.x / kLanes;
     const uint32_t at = blockIdx.x * kRows + inBlock;
     const bool isThere = at < params.rows;

@@ -18,15 +18,33 @@ struct ShortSort {
     using Group = LaneGroup<kLanes>;
     using Sort = GroupSort<kLanes, kItems>;
 
+   private:
+    /// With fewer entries there is too little to save, and more want too many
+    /// registers (measured, H100). Of lists that are not full, a place behind
+    /// the end may be before that of the last entry.
+    static constexpr bool kByDistance =
+            sizeof(T) == 4 && kIsRow && kItems >= 4 && kItems <= 16;
+    static constexpr int kSize = kLanes * kItems;
+
+    /// Where a column's entry lies in the room: one place in 16 is left out, so
+    /// that what lanes load of a row in order, or in its reverse, lies in
+    /// different banks, as do the rows of a warp.
+    __device__ __forceinline__ static uint32_t placeOf(uint32_t column) {
+        return column + column / 16;
+    }
+
+   public:
+    /// Entries of a group's room.
+    static constexpr int kRoom = kSize + (kByDistance ? kSize / 16 : 0);
+
     /// Sorts ascending: entry lane * kItems + i of the result is item i of a
-    /// lane. room: of the group, kLanes * kItems, overwritten.
+    /// lane. room: of the group, overwritten.
     __device__ __forceinline__ static void sort(
             uint64_t (&entries)[kItems],
             uint64_t* room) {
         if constexpr (sizeof(T) == 2) {
             sortNarrow(entries);
-        } else if constexpr (
-                kIsRow && kItems >= kLeastItems && kItems <= kMostItems) {
+        } else if constexpr (kByDistance) {
             sortByDistance(entries, room);
         } else {
             Sort::sort(entries);
@@ -34,12 +52,6 @@ struct ShortSort {
     }
 
    private:
-    /// With fewer entries there is too little to save, and more want too many
-    /// registers (measured, H100). Of lists that are not full, a place behind
-    /// the end may be before that of the last entry.
-    static constexpr int kLeastItems = 4;
-    static constexpr int kMostItems = 16;
-
     /// A key of 16 bits and its column are one number.
     __device__ __forceinline__ static void sortNarrow(
             uint64_t (&entries)[kItems]) {
@@ -69,7 +81,6 @@ struct ShortSort {
     __device__ __forceinline__ static void sortByDistance(
             uint64_t (&entries)[kItems],
             uint64_t* room) {
-        constexpr int kSize = kLanes * kItems;
         constexpr int kPlaceBits = kSize == 32 ? 5
                 : kSize == 64                  ? 6
                 : kSize == 128                 ? 7
@@ -99,7 +110,7 @@ struct ShortSort {
         for (int i = 0; i < kItems; ++i) {
             // The column.
             const uint32_t place = i * kLanes + Group::lane();
-            room[place] = entries[i];
+            room[placeOf(place)] = entries[i];
             const uint32_t above = min(entryKey(entries[i]) - least, range);
             numbers[i] = above >> shift << kPlaceBits | place;
         }
@@ -107,7 +118,7 @@ struct ShortSort {
         __syncwarp();
 #pragma unroll
         for (int i = 0; i < kItems; ++i) {
-            entries[i] = room[numbers[i] % kSize];
+            entries[i] = room[placeOf(numbers[i] % kSize)];
         }
         bool isWrong = false;
 #pragma unroll
