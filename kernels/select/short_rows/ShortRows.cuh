@@ -18,7 +18,7 @@ namespace faiss_bits {
 template <int kLanes, int kItems, int kSorted>
 constexpr int kShortRowsLeastBlocks = kItems == 16 && kSorted == 16 ? 8
         : kItems == 32 && kSorted == 16                             ? 5
-        : kLanes == 8 && kItems == 8 && kSorted == 8                ? 16
+        : kItems == 8 && kSorted == 8                               ? 16
                                                                     : 0;
 
 /// kLanes lanes a row, from select.firstRow on.

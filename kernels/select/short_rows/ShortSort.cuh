@@ -76,8 +76,8 @@ struct ShortSort {
     }
 
     /// By how far the keys lie above the least one, in as many bits as the
-    /// columns leave. Where that does not tell keys apart, which is seldom, the
-    /// entries themselves are sorted.
+    /// columns leave. Where that does not tell keys apart, neighbours change
+    /// places, or the entries themselves are sorted.
     __device__ __forceinline__ static void sortByDistance(
             uint64_t (&entries)[kItems],
             uint64_t* room) {
@@ -120,19 +120,65 @@ struct ShortSort {
         for (int i = 0; i < kItems; ++i) {
             entries[i] = room[placeOf(numbers[i] % kSize)];
         }
-        bool isWrong = false;
+        // What lies in one step is in the order of its columns: few, as a rule,
+        // such as those around zero of keys of any power of two.
+        int turns = kMostTurns;
+#pragma unroll 1
+        while (__any_sync(kFullWarp, isWrong(entries))) {
+            if (--turns < 0) {
+                Sort::sortAgain(entries);
+                break;
+            }
+            turnNeighbours(entries);
+        }
+        __syncwarp();
+    }
+
+    /// Enough for 12 keys of one step.
+    static constexpr int kMostTurns = 6;
+
+    /// Whether an entry of this lane comes before the one that it follows.
+    __device__ __forceinline__ static bool isWrong(
+            const uint64_t (&entries)[kItems]) {
+        bool is = false;
 #pragma unroll
         for (int i = 0; i + 1 < kItems; ++i) {
-            isWrong = isWrong || entries[i + 1] < entries[i];
+            is = is || entries[i + 1] < entries[i];
         }
         const uint64_t next =
                 __shfl_down_sync(kFullWarp, entries[0], 1, kLanes);
-        isWrong = isWrong ||
+        return is ||
                 (Group::lane() + 1 < kLanes && next < entries[kItems - 1]);
-        if (__any_sync(kFullWarp, isWrong)) {
-            Sort::sortAgain(entries);
+    }
+
+    /// Two steps of a transposition sort: g neighbours in any order are sorted
+    /// after g steps.
+    __device__ __forceinline__ static void turnNeighbours(
+            uint64_t (&entries)[kItems]) {
+        static_assert(kItems % 2 == 0);
+#pragma unroll
+        for (int i = 0; i < kItems; i += 2) {
+            order(entries[i], entries[i + 1]);
         }
-        __syncwarp();
+        // The lesser of the last one and the next lane's first stays.
+        uint64_t greater = __shfl_down_sync(kFullWarp, entries[0], 1, kLanes);
+        if (Group::lane() + 1 < kLanes) {
+            order(entries[kItems - 1], greater);
+        }
+        greater = __shfl_up_sync(kFullWarp, greater, 1, kLanes);
+        if (Group::lane() > 0) {
+            entries[0] = greater;
+        }
+#pragma unroll
+        for (int i = 1; i + 1 < kItems; i += 2) {
+            order(entries[i], entries[i + 1]);
+        }
+    }
+
+    __device__ __forceinline__ static void order(uint64_t& a, uint64_t& b) {
+        const uint64_t first = min(a, b);
+        b = max(a, b);
+        a = first;
     }
 };
 
