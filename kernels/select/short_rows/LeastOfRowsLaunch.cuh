@@ -119,9 +119,11 @@ void launchLeastOfRows(
     } else if (cols > 64) {
         launchLeast<T, kHasBias, 8, 16>(params, stream);
     } else if (cols > 32) {
-        launchLeast<T, kHasBias, 8, 8>(params, stream);
+        launchLeast<T, kHasBias, 4, 16>(params, stream);
+    } else if (cols > 16) {
+        launchLeast<T, kHasBias, 4, 8>(params, stream);
     } else {
-        launchLeast<T, kHasBias, 8, 4>(params, stream);
+        launchLeast<T, kHasBias, 4, 4>(params, stream);
     }
 }
 
