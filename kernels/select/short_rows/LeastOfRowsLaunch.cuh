@@ -68,7 +68,9 @@ bool launchLeastOfBlocks(const ShortRowsParams& params, cudaStream_t stream) {
 
 /// Rows of more than 512 floats that have a warp each: in as few steps as
 /// registers allow, as full as they can be.
-inline void launchLeastOfFloats(const ShortRowsParams& params, cudaStream_t stream) {
+inline void launchLeastOfFloats(
+        const ShortRowsParams& params,
+        cudaStream_t stream) {
     const uint32_t cols = params.select.cols;
     if (cols > 1536 && cols <= 2048) {
         launchLeast<float, false, 32, 32>(params, stream);
