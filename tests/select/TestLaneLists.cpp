@@ -20,8 +20,9 @@ constexpr int64_t kFewRows = 5;
 /// Of floats in many rows: longer ones are those of FewOfPacks.cuh, and from 80
 /// columns on those of k > 4.
 constexpr int64_t kMostColsOfMany = 93;
-/// Of keys of 16 bits, so that 8 lanes have a row, 16, and 32.
-constexpr int64_t kNarrowRows[] = {133, 70, 5};
+/// Of keys of 16 bits, so that 4 lanes have a row of up to 64 columns, 8, 16,
+/// and 32.
+constexpr int64_t kNarrowRows[] = {261, 133, 70, 5};
 
 class LaneLists : public GpuTest {
    protected:
@@ -72,9 +73,9 @@ class LaneLists : public GpuTest {
 
 const std::vector<int> kKs = {2, 3, 4, 5, 7, 8};
 const std::vector<int> kNarrowKs = {2, 3, 4, 5, 7, 8, 9, 13, 15, 16};
-const int64_t kCols[] = {2,   3,   5,   8,   9,   31,  32,  33,  63,
-                         64,  65,  79,  80,  92,  93,  94,  95,  96,
-                         97,  127, 128, 129, 191, 192, 193, 250, 255,
+const int64_t kCols[] = {2,   3,   5,   8,   9,   15,  16,  17,  31,  32,  33,
+                         47,  48,  49,  63,  64,  65,  79,  80,  92,  93,  94,
+                         95,  96,  97,  127, 128, 129, 191, 192, 193, 250, 255,
                          256, 257, 300, 383, 384, 385, 500, 511, 512};
 
 TEST_F(LaneLists, EveryValueAndLength) {
@@ -105,7 +106,7 @@ TEST_F(LaneLists, EveryNarrowValueAndLength) {
     for (DataType type : {DataType::Float16, DataType::BFloat16}) {
         for (Values values : kAllValues) {
             for (int64_t cols : lengths) {
-                SelectCase c = shortRowsCase(kNarrowRows[turn++ % 3], cols);
+                SelectCase c = shortRowsCase(kNarrowRows[turn++ % 4], cols);
                 c.keyType = type;
                 c.values = values;
                 expectLists(c, kNarrowKs);
@@ -143,7 +144,8 @@ TEST_F(LaneLists, EveryTypeAtEveryAddress) {
          {DataType::Float16, DataType::BFloat16, DataType::Float32}) {
         for (int64_t cols : {17, 50, 87, 110, 161, 200, 299, 512}) {
             for (size_t shift : {0, 1, 3, 5}) {
-                SelectCase c = shortRowsCase(kNarrowRows[shift % 3], cols);
+                SelectCase c =
+                        shortRowsCase(kNarrowRows[(shift + 1) / 2 % 4], cols);
                 if (type == DataType::Float32) {
                     c.rows = rowsThatTake(
                             shift == 3 ? kFewRows : kManyRows, cols);

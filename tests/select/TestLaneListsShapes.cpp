@@ -32,11 +32,19 @@ TEST(LaneListsShapes, AreThoseOfTheKernels) {
         EXPECT_EQ(cols, mostCols + 1);
     };
     const auto shapeOf = [](uint32_t cols, bool isFew) {
-        return laneListsShape(cols, isFew);
+        return laneListsShape(cols, 4, isFew);
+    };
+    const auto shapeOfMore = [](uint32_t cols, bool isFew) {
+        return laneListsShape(cols, 5, isFew);
     };
     expectLines(
             false,
             shapeOf,
+            kMostManyLaneListsCols,
+            {{16, 4, 4}, {32, 4, 8}, {48, 4, 12}, {64, 4, 16}, {96, 8, 12}});
+    expectLines(
+            false,
+            shapeOfMore,
             kMostManyLaneListsCols,
             {{32, 8, 4}, {64, 8, 8}, {96, 8, 12}});
     expectLines(
@@ -49,10 +57,27 @@ TEST(LaneListsShapes, AreThoseOfTheKernels) {
              {384, 32, 12},
              {512, 32, 16}});
     expectLines(
+            256,
+            narrowListsShape,
+            1200,
+            {{16, 4, 4},
+             {32, 4, 8},
+             {48, 4, 12},
+             {64, 4, 16},
+             {96, 8, 12},
+             {128, 8, 16},
+             {192, 8, 24},
+             {256, 8, 32},
+             {384, 16, 24},
+             {512, 16, 32},
+             {768, 32, 24},
+             {1200, 32, 32}});
+    expectLines(
             128,
             narrowListsShape,
             1200,
-            {{32, 8, 4},
+            {{16, 4, 4},
+             {32, 8, 4},
              {64, 8, 8},
              {96, 8, 12},
              {128, 8, 16},
@@ -66,7 +91,8 @@ TEST(LaneListsShapes, AreThoseOfTheKernels) {
             127,
             narrowListsShape,
             1200,
-            {{32, 8, 4},
+            {{16, 4, 4},
+             {32, 8, 4},
              {64, 16, 4},
              {128, 16, 8},
              {192, 16, 12},
@@ -79,7 +105,8 @@ TEST(LaneListsShapes, AreThoseOfTheKernels) {
             63,
             narrowListsShape,
             1200,
-            {{32, 8, 4},
+            {{16, 4, 4},
+             {32, 8, 4},
              {64, 16, 4},
              {128, 32, 4},
              {256, 32, 8},

@@ -86,7 +86,7 @@ inline LaneListsShape laneListsShape(const SelectProblem& p) {
     const idx_t sms = p.device.multiprocessors;
     return sizeOf(p.keyType) == 2
             ? narrowListsShape(uint32_t(p.cols), (p.rows + sms - 1) / sms)
-            : laneListsShape(uint32_t(p.cols), areFewShortRows(p));
+            : laneListsShape(uint32_t(p.cols), p.k, areFewShortRows(p));
 }
 
 /// The first line that takes the problem, or nullptr.
