@@ -13,8 +13,9 @@
 namespace faiss_bits::test {
 namespace {
 
-/// More rows than are few on one multiprocessor, and a warp that is not full;
-/// and fewer.
+/// So many rows that four lanes have each of up to 64 columns, more than are
+/// few on one multiprocessor, and a warp that is not full; and fewer.
+constexpr int64_t kMostRows = 261;
 constexpr int64_t kManyRows = 37;
 constexpr int64_t kFewRows = 5;
 /// Of floats in many rows: longer ones are those of FewOfPacks.cuh, and from 80
@@ -22,7 +23,7 @@ constexpr int64_t kFewRows = 5;
 constexpr int64_t kMostColsOfMany = 93;
 /// Of keys of 16 bits, so that 4 lanes have a row of up to 64 columns, 8, 16,
 /// and 32.
-constexpr int64_t kNarrowRows[] = {261, 133, 70, 5};
+constexpr int64_t kNarrowRows[] = {kMostRows, 133, 70, 5};
 
 class LaneLists : public GpuTest {
    protected:
@@ -81,7 +82,7 @@ const int64_t kCols[] = {2,   3,   5,   8,   9,   15,  16,  17,  31,  32,  33,
 TEST_F(LaneLists, EveryValueAndLength) {
     for (Values values : kAllValues) {
         for (int64_t cols : kCols) {
-            for (int64_t rows : {kManyRows, kFewRows}) {
+            for (int64_t rows : {kMostRows, kManyRows, kFewRows}) {
                 SelectCase c = shortRowsCase(rowsThatTake(rows, cols), cols);
                 c.values = values;
                 expectLists(c, kKs);
@@ -148,7 +149,10 @@ TEST_F(LaneLists, EveryTypeAtEveryAddress) {
                         shortRowsCase(kNarrowRows[(shift + 1) / 2 % 4], cols);
                 if (type == DataType::Float32) {
                     c.rows = rowsThatTake(
-                            shift == 3 ? kFewRows : kManyRows, cols);
+                            shift == 0           ? kMostRows
+                                    : shift == 3 ? kFewRows
+                                                 : kManyRows,
+                            cols);
                 }
                 c.keyType = type;
                 c.shift = shift;
@@ -180,7 +184,7 @@ TEST_F(LaneLists, EveryNumberOfRows) {
 }
 
 TEST_F(LaneLists, Layouts) {
-    for (int64_t rows : {kFewRows, int64_t(50)}) {
+    for (int64_t rows : {kFewRows, int64_t(50), kMostRows}) {
         for (int64_t cols : {30, 81, 201, 301}) {
             for (DataType type : {DataType::Float32, DataType::BFloat16}) {
                 SelectCase plain =
@@ -200,7 +204,8 @@ TEST_F(LaneLists, Periods) {
     for (int64_t cols : {32, 60, 90, 128, 200, 500}) {
         for (int period : {1, 2, 3, 7, 8, 16, 31, 32, 33, 64, 200}) {
             std::mt19937 random(unsigned(period * 1000 + cols));
-            const int64_t rows = rowsThatTake(kManyRows, cols);
+            const int64_t rows =
+                    rowsThatTake(period % 2 == 1 ? kMostRows : kManyRows, cols);
             std::vector<float> keys(rows * cols);
             for (int64_t i = 0; i < rows * cols; ++i) {
                 const int64_t row = i / cols;

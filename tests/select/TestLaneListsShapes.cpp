@@ -31,24 +31,23 @@ TEST(LaneListsShapes, AreThoseOfTheKernels) {
         }
         EXPECT_EQ(cols, mostCols + 1);
     };
-    const auto shapeOf = [](uint32_t cols, bool isFew) {
-        return laneListsShape(cols, 4, isFew);
-    };
-    const auto shapeOfMore = [](uint32_t cols, bool isFew) {
-        return laneListsShape(cols, 5, isFew);
+    const auto shapeOf = [](uint32_t cols, uint64_t rowsOfSm) {
+        return laneListsShape(cols, rowsOfSm);
     };
     expectLines(
-            false,
+            256,
             shapeOf,
             kMostManyLaneListsCols,
             {{16, 4, 4}, {32, 4, 8}, {48, 4, 12}, {64, 4, 16}, {96, 8, 12}});
+    for (const int rows : {17, 255}) {
+        expectLines(
+                rows,
+                shapeOf,
+                kMostManyLaneListsCols,
+                {{32, 8, 4}, {64, 8, 8}, {96, 8, 12}});
+    }
     expectLines(
-            false,
-            shapeOfMore,
-            kMostManyLaneListsCols,
-            {{32, 8, 4}, {64, 8, 8}, {96, 8, 12}});
-    expectLines(
-            true,
+            16,
             shapeOf,
             kMostLaneListsCols,
             {{32, 8, 4},

@@ -236,6 +236,32 @@ TEST_F(ShortRows, LeastOfLongRows) {
     }
 }
 
+/// So many rows that four lanes have each, and one more warp that is not full.
+TEST_F(ShortRows, LeastOfManyRows) {
+    for (int64_t rows : {132 * 256, 132 * 256 + 1, 132 * 256 + 39}) {
+        for (int64_t cols : {1, 3, 4, 5, 15, 16, 17, 31, 32, 33, 63, 64, 65}) {
+            for (DataType type : {DataType::Float32, DataType::BFloat16}) {
+                for (Values values :
+                     {Values::FewDistinct, Values::SomeNan, Values::Random}) {
+                    SelectCase c = of(rows, cols);
+                    c.keyType = type;
+                    c.values = values;
+                    c.padding = cols % 3;
+                    c.largest = rows % 2 == 1;
+                    expectSelects(c, {1});
+                    c.keyType = DataType::Float32;
+                    c.largest = false;
+                    c.bias = true;
+                    expectSelects(c, {1});
+                    if (HasFailure()) {
+                        return;
+                    }
+                }
+            }
+        }
+    }
+}
+
 /// k = 1 has kernels of its own.
 TEST_F(ShortRows, SmallLeast) {
     for (const int multiprocessors : {0, 1}) { // few rows, and not

@@ -27,9 +27,8 @@ void launchLists(const ShortRowsParams& params, cudaStream_t stream) {
 
 template <class T, int kLanes, int kItems>
 void launchLists(const ShortRowsParams& params, cudaStream_t stream) {
-    constexpr int kMostK = sizeof(T) == 2 && kLanes > 4 ? kMostNarrowListsK
-            : sizeof(T) == 2 || kLanes > 4              ? kMostLaneListsK
-                                                        : kLanes;
+    constexpr int kMostK =
+            sizeof(T) == 2 && kLanes > 4 ? kMostNarrowListsK : kMostLaneListsK;
     const int k = params.select.k;
     BITS_THROW_IF_NOT_FMT(
             k <= kMostK, "no kernel for lists of %d lanes, k = %d", kLanes, k);
@@ -37,12 +36,10 @@ void launchLists(const ShortRowsParams& params, cudaStream_t stream) {
         launchLists<T, kLanes, kItems, 2>(params, stream);
     } else if (k <= 4) {
         launchLists<T, kLanes, kItems, 4>(params, stream);
-    } else if constexpr (kMostK >= kMostLaneListsK) {
-        if (k <= kMostLaneListsK) {
-            launchLists<T, kLanes, kItems, kMostLaneListsK>(params, stream);
-        } else if constexpr (kMostK == kMostNarrowListsK) {
-            launchLists<T, kLanes, kItems, kMostNarrowListsK>(params, stream);
-        }
+    } else if (k <= kMostLaneListsK) {
+        launchLists<T, kLanes, kItems, kMostLaneListsK>(params, stream);
+    } else if constexpr (kMostK == kMostNarrowListsK) {
+        launchLists<T, kLanes, kItems, kMostNarrowListsK>(params, stream);
     }
 }
 
@@ -94,15 +91,12 @@ constexpr bool haveShapesKernels(uint32_t mostCols, const ShapeOf& shapeOf) {
     return true;
 }
 
-template <int kBest, bool kIsFew>
+template <uint64_t kRowsOfSm>
 constexpr bool haveShapesKernels() {
     return haveShapesKernels<float>(
-            kIsFew ? kMostLaneListsCols : kMostManyLaneListsCols,
-            [](uint32_t cols) {
-                const LaneListsShape shape =
-                        laneListsShape(cols, kBest, kIsFew);
-                return shape.lanes < kBest ? LaneListsShape() : shape;
-            });
+            kRowsOfSm <= kFewShortRows ? kMostLaneListsCols
+                                       : kMostManyLaneListsCols,
+            [](uint32_t cols) { return laneListsShape(cols, kRowsOfSm); });
 }
 
 template <uint64_t kRowsOfSm>
@@ -112,8 +106,9 @@ constexpr bool haveNarrowShapesKernels() {
         return narrowListsShape(cols, kRowsOfSm);
     });
 }
-static_assert(haveShapesKernels<4, false>() && haveShapesKernels<4, true>());
-static_assert(haveShapesKernels<8, false>() && haveShapesKernels<8, true>());
+static_assert(haveShapesKernels<1>());
+static_assert(haveShapesKernels<64>());
+static_assert(haveShapesKernels<256>());
 static_assert(haveNarrowShapesKernels<1>());
 static_assert(haveNarrowShapesKernels<64>());
 static_assert(haveNarrowShapesKernels<128>());

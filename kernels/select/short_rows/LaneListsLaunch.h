@@ -25,16 +25,22 @@ struct LaneListsShape {
     int items;
 };
 
-/// Of so many columns four lanes have a row: what a warp does for each of its
-/// rows is most of the work.
-constexpr uint32_t kMostColsOfFourLanes = 64;
+/// Rows are few up to so many for each multiprocessor: a warp for each can run
+/// at the same time.
+constexpr int64_t kFewShortRows = 16;
 
-/// For 1 < cols <= kMostLaneListsCols, or kMostManyLaneListsCols; isFew: rows
-/// are so few that each may have a warp. Kernels have every fourth number of
-/// items, and no fewer lanes than results.
-constexpr LaneListsShape laneListsShape(uint32_t cols, int k, bool isFew) {
+/// Of so many columns four lanes have a row, if a multiprocessor has 32 warps
+/// so: most of what a warp does is the same for any number of rows.
+constexpr uint32_t kMostColsOfFourLanes = 64;
+constexpr uint64_t kLeastRowsOfFourLanes = 256;
+
+/// For 1 < cols <= kMostLaneListsCols, or kMostManyLaneListsCols. Kernels have
+/// every fourth number of items.
+constexpr LaneListsShape laneListsShape(uint32_t cols, uint64_t rowsOfSm) {
     constexpr int kStep = 4;
-    const bool isFour = !isFew && k <= 4 && cols <= kMostColsOfFourLanes;
+    const bool isFew = rowsOfSm <= uint64_t(kFewShortRows);
+    const bool isFour =
+            rowsOfSm >= kLeastRowsOfFourLanes && cols <= kMostColsOfFourLanes;
     const int lanes = isFew && cols > 32 ? 32 : isFour ? 4 : 8;
     return {lanes, (int(cols) + kStep * lanes - 1) / (kStep * lanes) * kStep};
 }

@@ -85,6 +85,24 @@ inline void launchLeastOfFloats(
     }
 }
 
+/// Up to 64 columns: most of what a warp does is the same for any number of
+/// rows, so where these are many it has eight. So many rows are 32 warps of
+/// each multiprocessor.
+constexpr uint32_t kMostRowsOfEightLanes = 132 * 256;
+
+template <class T, bool kHasBias>
+void launchLeastOfFourLanes(
+        const ShortRowsParams& params,
+        cudaStream_t stream) {
+    if (params.select.cols > 32) {
+        launchLeast<T, kHasBias, 4, 16>(params, stream);
+    } else if (params.select.cols > 16) {
+        launchLeast<T, kHasBias, 4, 8>(params, stream);
+    } else {
+        launchLeast<T, kHasBias, 4, 4>(params, stream);
+    }
+}
+
 template <class T, bool kHasBias>
 void launchLeastOfRows(
         const ShortRowsParams& params,
@@ -120,12 +138,12 @@ void launchLeastOfRows(
         launchLeast<T, kHasBias, 16, 12>(params, stream);
     } else if (cols > 64) {
         launchLeast<T, kHasBias, 8, 16>(params, stream);
+    } else if (params.rows > kMostRowsOfEightLanes) {
+        launchLeastOfFourLanes<T, kHasBias>(params, stream);
     } else if (cols > 32) {
-        launchLeast<T, kHasBias, 4, 16>(params, stream);
-    } else if (cols > 16) {
-        launchLeast<T, kHasBias, 4, 8>(params, stream);
+        launchLeast<T, kHasBias, 8, 8>(params, stream);
     } else {
-        launchLeast<T, kHasBias, 4, 4>(params, stream);
+        launchLeast<T, kHasBias, 8, 4>(params, stream);
     }
 }
 

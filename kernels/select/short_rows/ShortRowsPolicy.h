@@ -41,9 +41,6 @@ struct ShortRowsPolicy {
     }
 };
 
-/// Rows are few up to so many for each multiprocessor: a warp for each can run
-/// at the same time.
-constexpr idx_t kFewShortRows = 16;
 inline bool areFewShortRows(const SelectProblem& p) {
     return p.rows <= kFewShortRows * p.device.multiprocessors;
 }
@@ -84,9 +81,9 @@ inline bool hasLaneLists(const SelectProblem& p) {
 /// Of hasLaneLists.
 inline LaneListsShape laneListsShape(const SelectProblem& p) {
     const idx_t sms = p.device.multiprocessors;
-    return sizeOf(p.keyType) == 2
-            ? narrowListsShape(uint32_t(p.cols), (p.rows + sms - 1) / sms)
-            : laneListsShape(uint32_t(p.cols), p.k, areFewShortRows(p));
+    const uint64_t rowsOfSm = (p.rows + sms - 1) / sms;
+    return sizeOf(p.keyType) == 2 ? narrowListsShape(uint32_t(p.cols), rowsOfSm)
+                                  : laneListsShape(uint32_t(p.cols), rowsOfSm);
 }
 
 /// The first line that takes the problem, or nullptr.
