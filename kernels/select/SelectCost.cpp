@@ -217,8 +217,10 @@ double shortRows(const SelectProblem& p, const Shape& s) {
     if (p.k == 1) {
         row += 0.61e-6 * steps * step;
     } else {
-        row += (sizeOf(p.keyType) == 2 ? 1.41e-6 : 1.43e-6) * steps * step +
-                0.114e-6 * sorted * levels * levels;
+        // Of 16-bit keys numbers of 32 bits are sorted, in less time.
+        const bool isNarrow = sizeOf(p.keyType) == 2;
+        row += (isNarrow ? 1.41e-6 : 1.43e-6) * steps * step +
+                (isNarrow ? 0.07e-6 : 0.114e-6) * sorted * levels * levels;
         late += 0.056 * levels * levels;
     }
     return late + std::max(s.read, s.rows * row / s.arithmetic);

@@ -37,13 +37,25 @@ const SelectImplementation* implementationOf(SelectAlgorithm algorithm) {
     return nullptr;
 }
 
-/// k = 1 is a minimum, which no sample makes faster: a block or less reads a
-/// short row, several a long one (measured, H200). The table is of kernels
+/// k = 1 is a minimum, which no sample makes faster. The table is of kernels
 /// before.
 bool isMinimum(const SelectProblem& p) {
     return p.k == 1 && !p.hasColBias();
 }
-constexpr idx_t kMostShortMinimumCols = 16384;
+
+/// Whether short_rows finds it: a block or less reads a short row, several a
+/// long one (measured, H200). Rows that have more than one round of blocks of
+/// `bits`, and not more than one of its smaller ones, have these.
+bool isShortMinimum(const SelectProblem& p) {
+    constexpr idx_t kMostCols = 16384;
+    constexpr idx_t kMostColsAtOnce = 65536;
+    constexpr idx_t kMoreRows = 5; // of a multiprocessor
+    constexpr idx_t kMostRows = 16;
+    const idx_t sms = p.device.multiprocessors;
+    return p.cols <= kMostCols ||
+            (p.cols <= kMostColsAtOnce && p.rows > kMoreRows * sms &&
+             p.rows <= kMostRows * sms);
+}
 
 /// Half of a row of floats and more, of more columns than are one bucket of
 /// survivors: hardly any are left out, and the block that sorts all of them
@@ -63,8 +75,8 @@ bool isHalfOfRows(const SelectProblem& p) {
 /// The first row of the table that fits and whose algorithm takes the problem.
 SelectAlgorithm tabled(const SelectProblem& p) {
     if (isMinimum(p) && p.cols > 0) {
-        return p.cols <= kMostShortMinimumCols ? SelectAlgorithm::ShortRows
-                                               : SelectAlgorithm::Bits;
+        return isShortMinimum(p) ? SelectAlgorithm::ShortRows
+                                 : SelectAlgorithm::Bits;
     }
     const auto takes = [&](SelectAlgorithm algorithm) {
         return implementationOf(algorithm)->refusal(p).empty();

@@ -13,15 +13,17 @@
 namespace faiss_bits::test {
 namespace {
 
-/// More rows than are few on one multiprocessor, and a warp that is not full;
-/// and fewer.
+/// So many rows that four lanes have each of up to 64 columns, more than are
+/// few on one multiprocessor, and a warp that is not full; and fewer.
+constexpr int64_t kMostRows = 261;
 constexpr int64_t kManyRows = 37;
 constexpr int64_t kFewRows = 5;
 /// Of floats in many rows: longer ones are those of FewOfPacks.cuh, and from 80
 /// columns on those of k > 4.
 constexpr int64_t kMostColsOfMany = 93;
-/// Of keys of 16 bits, so that 8 lanes have a row, 16, and 32.
-constexpr int64_t kNarrowRows[] = {133, 70, 5};
+/// Of keys of 16 bits, so that 4 lanes have a row of up to 64 columns, 8, 16,
+/// and 32.
+constexpr int64_t kNarrowRows[] = {kMostRows, 133, 70, 5};
 
 class LaneLists : public GpuTest {
    protected:
@@ -72,15 +74,15 @@ class LaneLists : public GpuTest {
 
 const std::vector<int> kKs = {2, 3, 4, 5, 7, 8};
 const std::vector<int> kNarrowKs = {2, 3, 4, 5, 7, 8, 9, 13, 15, 16};
-const int64_t kCols[] = {2,   3,   5,   8,   9,   31,  32,  33,  63,
-                         64,  65,  79,  80,  92,  93,  94,  95,  96,
-                         97,  127, 128, 129, 191, 192, 193, 250, 255,
+const int64_t kCols[] = {2,   3,   5,   8,   9,   15,  16,  17,  31,  32,  33,
+                         47,  48,  49,  63,  64,  65,  79,  80,  92,  93,  94,
+                         95,  96,  97,  127, 128, 129, 191, 192, 193, 250, 255,
                          256, 257, 300, 383, 384, 385, 500, 511, 512};
 
 TEST_F(LaneLists, EveryValueAndLength) {
     for (Values values : kAllValues) {
         for (int64_t cols : kCols) {
-            for (int64_t rows : {kManyRows, kFewRows}) {
+            for (int64_t rows : {kMostRows, kManyRows, kFewRows}) {
                 SelectCase c = shortRowsCase(rowsThatTake(rows, cols), cols);
                 c.values = values;
                 expectLists(c, kKs);
@@ -105,7 +107,7 @@ TEST_F(LaneLists, EveryNarrowValueAndLength) {
     for (DataType type : {DataType::Float16, DataType::BFloat16}) {
         for (Values values : kAllValues) {
             for (int64_t cols : lengths) {
-                SelectCase c = shortRowsCase(kNarrowRows[turn++ % 3], cols);
+                SelectCase c = shortRowsCase(kNarrowRows[turn++ % 4], cols);
                 c.keyType = type;
                 c.values = values;
                 expectLists(c, kNarrowKs);
@@ -143,10 +145,14 @@ TEST_F(LaneLists, EveryTypeAtEveryAddress) {
          {DataType::Float16, DataType::BFloat16, DataType::Float32}) {
         for (int64_t cols : {17, 50, 87, 110, 161, 200, 299, 512}) {
             for (size_t shift : {0, 1, 3, 5}) {
-                SelectCase c = shortRowsCase(kNarrowRows[shift % 3], cols);
+                SelectCase c =
+                        shortRowsCase(kNarrowRows[(shift + 1) / 2 % 4], cols);
                 if (type == DataType::Float32) {
                     c.rows = rowsThatTake(
-                            shift == 3 ? kFewRows : kManyRows, cols);
+                            shift == 0           ? kMostRows
+                                    : shift == 3 ? kFewRows
+                                                 : kManyRows,
+                            cols);
                 }
                 c.keyType = type;
                 c.shift = shift;
@@ -178,7 +184,7 @@ TEST_F(LaneLists, EveryNumberOfRows) {
 }
 
 TEST_F(LaneLists, Layouts) {
-    for (int64_t rows : {kFewRows, int64_t(50)}) {
+    for (int64_t rows : {kFewRows, int64_t(50), kMostRows}) {
         for (int64_t cols : {30, 81, 201, 301}) {
             for (DataType type : {DataType::Float32, DataType::BFloat16}) {
                 SelectCase plain =
@@ -198,7 +204,8 @@ TEST_F(LaneLists, Periods) {
     for (int64_t cols : {32, 60, 90, 128, 200, 500}) {
         for (int period : {1, 2, 3, 7, 8, 16, 31, 32, 33, 64, 200}) {
             std::mt19937 random(unsigned(period * 1000 + cols));
-            const int64_t rows = rowsThatTake(kManyRows, cols);
+            const int64_t rows =
+                    rowsThatTake(period % 2 == 1 ? kMostRows : kManyRows, cols);
             std::vector<float> keys(rows * cols);
             for (int64_t i = 0; i < rows * cols; ++i) {
                 const int64_t row = i / cols;

@@ -31,16 +31,23 @@ TEST(LaneListsShapes, AreThoseOfTheKernels) {
         }
         EXPECT_EQ(cols, mostCols + 1);
     };
-    const auto shapeOf = [](uint32_t cols, bool isFew) {
-        return laneListsShape(cols, isFew);
+    const auto shapeOf = [](uint32_t cols, uint64_t rowsOfSm) {
+        return laneListsShape(cols, rowsOfSm);
     };
     expectLines(
-            false,
+            256,
             shapeOf,
             kMostManyLaneListsCols,
-            {{32, 8, 4}, {64, 8, 8}, {96, 8, 12}});
+            {{16, 4, 4}, {32, 4, 8}, {48, 4, 12}, {64, 4, 16}, {96, 8, 12}});
+    for (const int rows : {17, 255}) {
+        expectLines(
+                rows,
+                shapeOf,
+                kMostManyLaneListsCols,
+                {{32, 8, 4}, {64, 8, 8}, {96, 8, 12}});
+    }
     expectLines(
-            true,
+            16,
             shapeOf,
             kMostLaneListsCols,
             {{32, 8, 4},
@@ -49,10 +56,27 @@ TEST(LaneListsShapes, AreThoseOfTheKernels) {
              {384, 32, 12},
              {512, 32, 16}});
     expectLines(
+            256,
+            narrowListsShape,
+            1200,
+            {{16, 4, 4},
+             {32, 4, 8},
+             {48, 4, 12},
+             {64, 4, 16},
+             {96, 8, 12},
+             {128, 8, 16},
+             {192, 8, 24},
+             {256, 8, 32},
+             {384, 16, 24},
+             {512, 16, 32},
+             {768, 32, 24},
+             {1200, 32, 32}});
+    expectLines(
             128,
             narrowListsShape,
             1200,
-            {{32, 8, 4},
+            {{16, 4, 4},
+             {32, 8, 4},
              {64, 8, 8},
              {96, 8, 12},
              {128, 8, 16},
@@ -66,7 +90,8 @@ TEST(LaneListsShapes, AreThoseOfTheKernels) {
             127,
             narrowListsShape,
             1200,
-            {{32, 8, 4},
+            {{16, 4, 4},
+             {32, 8, 4},
              {64, 16, 4},
              {128, 16, 8},
              {192, 16, 12},
@@ -79,7 +104,8 @@ TEST(LaneListsShapes, AreThoseOfTheKernels) {
             63,
             narrowListsShape,
             1200,
-            {{32, 8, 4},
+            {{16, 4, 4},
+             {32, 8, 4},
              {64, 16, 4},
              {128, 32, 4},
              {256, 32, 8},
@@ -118,6 +144,27 @@ TEST(ShortRowsPolicies, NarrowRowsHaveRoom) {
     }
     EXPECT_EQ(sorted(48, DataType::Float32), 2);
     EXPECT_EQ(sorted(49, DataType::Float32), 4);
+    p.cols = 50;
+    EXPECT_EQ(sorted(16, DataType::Float16), 4);
+    EXPECT_EQ(sorted(17, DataType::Float16), 8);
+    EXPECT_EQ(sorted(17, DataType::Float32), 4);
+    p.cols = 500;
+    EXPECT_EQ(sorted(32, DataType::Float16), 2);
+    EXPECT_EQ(sorted(33, DataType::Float16), 4);
+    EXPECT_EQ(sorted(33, DataType::Float32), 2);
+    // Every k has a kernel, up to the row's length.
+    for (const idx_t rows : {1, 100000}) {
+        p.rows = rows;
+        for (p.cols = 1; p.cols <= 512; ++p.cols) {
+            for (p.k = 1; p.k <= p.cols; ++p.k) {
+                for (DataType type : {DataType::Float32, DataType::Float16}) {
+                    p.keyType = type;
+                    ASSERT_NE(shortRowsPolicy(p), nullptr)
+                            << p.cols << " k=" << p.k;
+                }
+            }
+        }
+    }
 }
 
 } // namespace

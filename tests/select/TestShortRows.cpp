@@ -174,6 +174,11 @@ TEST_F(ShortRows, Refusals) {
     p.cols = 16385;
     EXPECT_TRUE(throwsNaming(
             [&] { planSelection(p); }, "short_rows", "cols = 16385"));
+    p.k = 1;
+    EXPECT_NO_THROW(planSelection(p));
+    p.cols = 65537;
+    EXPECT_TRUE(throwsNaming(
+            [&] { planSelection(p); }, "short_rows", "cols = 65537"));
     p.cols = 1024;
     p.k = 1025;
     EXPECT_TRUE(
@@ -205,6 +210,54 @@ TEST_F(ShortRows, SmallOfEveryKernel) {
             c.bias = bias;
             c.values = Values::FewDistinct;
             expectSelects(c, {mostK});
+        }
+    }
+}
+
+/// k = 1 of rows that are longer than those of other k, up to the longest.
+TEST_F(ShortRows, LeastOfLongRows) {
+    for (DataType type :
+         {DataType::Float32, DataType::Float16, DataType::BFloat16}) {
+        for (Values values : kAllValues) {
+            for (int64_t cols : {16385, 20993, 65535, 65536}) {
+                SelectCase c = of(17, cols);
+                c.keyType = type;
+                c.values = values;
+                c.shift = cols % 3;
+                c.padding = cols % 5;
+                c.multiprocessors = 1;
+                c.largest = cols % 2 == 0;
+                expectSelects(c, {1});
+                if (HasFailure()) {
+                    return;
+                }
+            }
+        }
+    }
+}
+
+/// So many rows that four lanes have each, and one more warp that is not full.
+TEST_F(ShortRows, LeastOfManyRows) {
+    for (int64_t rows : {132 * 256, 132 * 256 + 1, 132 * 256 + 39}) {
+        for (int64_t cols : {1, 3, 4, 5, 15, 16, 17, 31, 32, 33, 63, 64, 65}) {
+            for (DataType type : {DataType::Float32, DataType::BFloat16}) {
+                for (Values values :
+                     {Values::FewDistinct, Values::SomeNan, Values::Random}) {
+                    SelectCase c = of(rows, cols);
+                    c.keyType = type;
+                    c.values = values;
+                    c.padding = cols % 3;
+                    c.largest = rows % 2 == 1;
+                    expectSelects(c, {1});
+                    c.keyType = DataType::Float32;
+                    c.largest = false;
+                    c.bias = true;
+                    expectSelects(c, {1});
+                    if (HasFailure()) {
+                        return;
+                    }
+                }
+            }
         }
     }
 }

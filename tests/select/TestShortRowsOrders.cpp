@@ -24,7 +24,9 @@ enum class Lying {
     FarEnds,     ///< few are all but infinite, of either sign
     Walk,        ///< a random walk
     Exponential, ///< most lie next to the least
-    Infinite     ///< none to all are infinite, of one sign
+    Infinite,    ///< none to all are infinite, of one sign
+    NextToZero,  ///< none to all next to zero, between far ends
+    Undecided    ///< infinite or NaN, but for few
 };
 const std::vector<Lying> kLyings = {
         Lying::Period,
@@ -32,7 +34,9 @@ const std::vector<Lying> kLyings = {
         Lying::FarEnds,
         Lying::Walk,
         Lying::Exponential,
-        Lying::Infinite};
+        Lying::Infinite,
+        Lying::NextToZero,
+        Lying::Undecided};
 
 class ShortRowsOrders : public GpuTest {
    protected:
@@ -53,7 +57,7 @@ class ShortRowsOrders : public GpuTest {
         const float infinity = random() % 2 == 0
                 ? std::numeric_limits<float>::infinity()
                 : -std::numeric_limits<float>::infinity();
-        const float share = std::pow(uniform(random), 2.0f);
+        const float share = std::pow(uniform(random), 2.0f); // most are small
         float sum = 0;
         for (size_t i = 0; i < row.size(); ++i) {
             const float x = uniform(random);
@@ -77,6 +81,18 @@ class ShortRowsOrders : public GpuTest {
                     break;
                 case Lying::Infinite:
                     row[i] = std::abs(x) < share ? infinity : x;
+                    break;
+                case Lying::NextToZero:
+                    row[i] = std::abs(x) < share
+                            ? sign * float(random() % 100) *
+                                    std::numeric_limits<float>::denorm_min()
+                            : sign * most * (1 - std::abs(x));
+                    break;
+                case Lying::Undecided:
+                    row[i] = random() % 8 == 0 ? x
+                            : random() % 2 == 0
+                            ? std::numeric_limits<float>::quiet_NaN()
+                            : infinity;
                     break;
             }
         }
@@ -142,11 +158,14 @@ TEST_F(ShortRowsOrders, EveryKernelOfSeveralEntries) {
         std::vector<int> ks;
     };
     const Shape shapes[] = {
-            {60, {20}},
-            {100, {20, 50}},
+            {31, {9, 30}},
+            {60, {11, 20, 50}},
+            {100, {20, 50, 97}},
+            {128, {33, 128}},
             {133, {19, 60}},
-            {250, {40, 100, 200}},
-            {500, {40, 100, 250}},
+            {149, {20, 138}},
+            {250, {40, 100, 200, 250}},
+            {500, {20, 40, 100, 250, 450}},
             {1000, {30, 60, 100, 250, 500}},
             {2191, {13, 39, 174, 224, 256, 360, 512}},
             {5003, {40, 160, 256, 420}},
@@ -174,6 +193,11 @@ TEST_F(ShortRowsOrders, Small) {
             expectSelects(17, 2100, k, DataType::Float32, false, lying);
         }
         expectSelects(17, 60, 20, DataType::Float32, false, lying);
+        expectSelects(17, 31, 30, DataType::Float32, false, lying);
+        expectSelects(17, 100, 97, DataType::Float32, true, lying);
+        expectSelects(17, 149, 138, DataType::Float32, true, lying);
+        expectSelects(17, 60, 11, DataType::Float16, false, lying);
+        expectSelects(17, 100, 20, DataType::BFloat16, true, lying);
         expectSelects(17, 189, 23, DataType::Float32, true, lying);
         expectSelects(17, 231, 46, DataType::Float32, false, lying);
         expectSelects(17, 500, 100, DataType::Float32, true, lying);

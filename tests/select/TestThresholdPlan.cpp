@@ -293,6 +293,22 @@ TEST(ThresholdPlans, LongRowsHaveAnotherTurn) {
     EXPECT_GT(without, 10u);
 }
 
+/// k = 1: blocks of either size, at both sides of the edges.
+TEST(SelectTables, MinimaOfLongRowsThatAreThereAtOnce) {
+    const auto chosen = [](idx_t rows, idx_t cols, DataType type) {
+        return chosenAlgorithm(onH200(rows, cols, 1, type));
+    };
+    for (const DataType type : {DataType::Float32, DataType::BFloat16}) {
+        EXPECT_EQ(chosen(1, 16384, type), SelectAlgorithm::ShortRows);
+        EXPECT_EQ(chosen(660, 16385, type), SelectAlgorithm::Bits);
+        EXPECT_EQ(chosen(661, 16385, type), SelectAlgorithm::ShortRows);
+        EXPECT_EQ(chosen(742, 65536, type), SelectAlgorithm::ShortRows);
+        EXPECT_EQ(chosen(742, 65537, type), SelectAlgorithm::Bits);
+        EXPECT_EQ(chosen(2112, 20993, type), SelectAlgorithm::ShortRows);
+        EXPECT_EQ(chosen(2113, 20993, type), SelectAlgorithm::Bits);
+    }
+}
+
 /// Half of the columns and more, of more than a block sorts as survivors, where
 /// rows are many.
 TEST(SelectTables, HalfOfManyRowsOfFloatsIsSorted) {

@@ -31,12 +31,12 @@ TEST(WholeRowsPlans, ManyRowsFillTheMultiprocessors) {
     };
     expect(133, 250000, 256, 3);
     expect(330, 90000, 256, 4);
-    expect(1056, 98304, 128, 8);
-    expect(14374, 43967, 128, 8);
+    expect(1056, 198304, 128, 8);
+    expect(14374, 143967, 128, 8);
     expect(4460, 139617, 128, 8);
     // Fewer blocks with three tiles each, where a second round is nearly empty.
-    EXPECT_EQ(plan(1373, 39489, 10, DataType::Float32).stages, 3);
-    EXPECT_EQ(plan(14374, 43967, 10, DataType::Float32).stages, 2);
+    EXPECT_EQ(plan(1373, 139489, 10, DataType::Float32).stages, 3);
+    EXPECT_EQ(plan(14374, 143967, 10, DataType::Float32).stages, 2);
     // Long rows are split, and so are few, and those of larger k.
     EXPECT_FALSE(plan(200, idx_t(1) << 19, 10, DataType::Float32).fused);
     EXPECT_FALSE(plan(110, 200000, 10, DataType::Float32).fused);

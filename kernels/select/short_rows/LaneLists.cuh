@@ -18,7 +18,8 @@ namespace faiss_bits {
 template <class T, int kLanes, int kItems, int kBest>
 class LaneLists {
     using Group = LaneGroup<kLanes>;
-    static_assert(kBest <= kLanes);
+    /// Results of a lane.
+    static constexpr int kEach = kBest > kLanes ? kBest / kLanes : 1;
 
    public:
     __device__ __forceinline__
@@ -40,18 +41,26 @@ class LaneLists {
                         uint32_t(keys_[i]) ^ 0x80000000u, lane + i * kLanes);
             }
         }
-        if (lane >= k && lane < kBest) {
-            room[lane] = kNoEntry;
+#pragma unroll
+        for (int e = 0; e < kEach; ++e) {
+            const uint32_t at = lane + e * kLanes;
+            if (at >= k && at < kBest) {
+                room[at] = kNoEntry;
+            }
         }
         __syncwarp();
-        const uint64_t entry = room[lane < k ? lane : 0];
-        uint32_t place = 0;
 #pragma unroll
-        for (int i = 0; i < kBest; ++i) {
-            place += room[i] < entry ? 1 : 0;
-        }
-        if (lane < k && writes) {
-            writeResult<T>(params_, row_, place, entry);
+        for (int e = 0; e < kEach; ++e) {
+            const uint32_t at = lane + e * kLanes;
+            const uint64_t entry = room[at < k ? at : 0];
+            uint32_t place = 0;
+#pragma unroll
+            for (int i = 0; i < kBest; ++i) {
+                place += room[i] < entry ? 1 : 0;
+            }
+            if (at < k && writes) {
+                writeResult<T>(params_, row_, place, entry);
+            }
         }
     }
 

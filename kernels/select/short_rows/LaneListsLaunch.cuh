@@ -27,41 +27,42 @@ void launchLists(const ShortRowsParams& params, cudaStream_t stream) {
 
 template <class T, int kLanes, int kItems>
 void launchLists(const ShortRowsParams& params, cudaStream_t stream) {
-    if (params.select.k <= 2) {
+    constexpr int kMostK =
+            sizeof(T) == 2 && kLanes > 4 ? kMostNarrowListsK : kMostLaneListsK;
+    const int k = params.select.k;
+    BITS_THROW_IF_NOT_FMT(
+            k <= kMostK, "no kernel for lists of %d lanes, k = %d", kLanes, k);
+    if (k <= 2) {
         launchLists<T, kLanes, kItems, 2>(params, stream);
-    } else if (params.select.k <= 4) {
+    } else if (k <= 4) {
         launchLists<T, kLanes, kItems, 4>(params, stream);
-    } else if (sizeof(T) == 4 || params.select.k <= kMostLaneListsK) {
+    } else if (k <= kMostLaneListsK) {
         launchLists<T, kLanes, kItems, kMostLaneListsK>(params, stream);
-    } else if constexpr (sizeof(T) == 2) {
+    } else if constexpr (kMostK == kMostNarrowListsK) {
         launchLists<T, kLanes, kItems, kMostNarrowListsK>(params, stream);
     }
 }
 
 /// Those that have kernels.
-constexpr LaneListsShape kLaneListsShapes[] =
-        {{8, 4}, {8, 8}, {8, 12}, {32, 4}, {32, 8}, {32, 12}, {32, 16}};
-
-/// The same of keys of 16 bits.
-constexpr LaneListsShape kNarrowListsShapes[] = {
+constexpr LaneListsShape kLaneListsShapes[] = {
+        {4, 4},
+        {4, 8},
+        {4, 12},
+        {4, 16},
         {8, 4},
         {8, 8},
         {8, 12},
-        {8, 16},
-        {8, 24},
-        {8, 32},
-        {16, 4},
-        {16, 8},
-        {16, 12},
-        {16, 16},
-        {16, 24},
-        {16, 32},
         {32, 4},
         {32, 8},
         {32, 12},
-        {32, 16},
-        {32, 24},
-        {32, 32}};
+        {32, 16}};
+
+/// The same of keys of 16 bits.
+constexpr LaneListsShape kNarrowListsShapes[] = {
+        {4, 4},   {4, 8},   {4, 12},  {4, 16},  {8, 4},  {8, 8},
+        {8, 12},  {8, 16},  {8, 24},  {8, 32},  {16, 4}, {16, 8},
+        {16, 12}, {16, 16}, {16, 24}, {16, 32}, {32, 4}, {32, 8},
+        {32, 12}, {32, 16}, {32, 24}, {32, 32}};
 
 template <class T>
 constexpr std::span<const LaneListsShape> listsShapes() {
@@ -90,11 +91,12 @@ constexpr bool haveShapesKernels(uint32_t mostCols, const ShapeOf& shapeOf) {
     return true;
 }
 
-template <bool kIsFew>
+template <uint64_t kRowsOfSm>
 constexpr bool haveShapesKernels() {
     return haveShapesKernels<float>(
-            kIsFew ? kMostLaneListsCols : kMostManyLaneListsCols,
-            [](uint32_t cols) { return laneListsShape(cols, kIsFew); });
+            kRowsOfSm <= kFewShortRows ? kMostLaneListsCols
+                                       : kMostManyLaneListsCols,
+            [](uint32_t cols) { return laneListsShape(cols, kRowsOfSm); });
 }
 
 template <uint64_t kRowsOfSm>
@@ -104,10 +106,13 @@ constexpr bool haveNarrowShapesKernels() {
         return narrowListsShape(cols, kRowsOfSm);
     });
 }
-static_assert(haveShapesKernels<false>() && haveShapesKernels<true>());
+static_assert(haveShapesKernels<1>());
+static_assert(haveShapesKernels<64>());
+static_assert(haveShapesKernels<256>());
 static_assert(haveNarrowShapesKernels<1>());
 static_assert(haveNarrowShapesKernels<64>());
 static_assert(haveNarrowShapesKernels<128>());
+static_assert(haveNarrowShapesKernels<256>());
 
 /// Throws Error for a shape that has no kernel.
 template <class T, size_t... kPlaces>

@@ -25,12 +25,23 @@ struct LaneListsShape {
     int items;
 };
 
-/// For 1 < cols <= kMostLaneListsCols, or kMostManyLaneListsCols; isFew: rows
-/// are so few that each may have a warp. Kernels have every fourth number of
-/// items.
-constexpr LaneListsShape laneListsShape(uint32_t cols, bool isFew) {
+/// Rows are few up to so many for each multiprocessor: a warp for each can run
+/// at the same time.
+constexpr int64_t kFewShortRows = 16;
+
+/// Of so many columns four lanes have a row, if a multiprocessor has 32 warps
+/// so: most of what a warp does is the same for any number of rows.
+constexpr uint32_t kMostColsOfFourLanes = 64;
+constexpr uint64_t kLeastRowsOfFourLanes = 256;
+
+/// For 1 < cols <= kMostLaneListsCols, or kMostManyLaneListsCols. Kernels have
+/// every fourth number of items.
+constexpr LaneListsShape laneListsShape(uint32_t cols, uint64_t rowsOfSm) {
     constexpr int kStep = 4;
-    const int lanes = isFew && cols > 32 ? 32 : 8;
+    const bool isFew = rowsOfSm <= uint64_t(kFewShortRows);
+    const bool isFour =
+            rowsOfSm >= kLeastRowsOfFourLanes && cols <= kMostColsOfFourLanes;
+    const int lanes = isFew && cols > 32 ? 32 : isFour ? 4 : 8;
     return {lanes, (int(cols) + kStep * lanes - 1) / (kStep * lanes) * kStep};
 }
 
@@ -38,7 +49,10 @@ constexpr LaneListsShape laneListsShape(uint32_t cols, bool isFew) {
 /// them, so that fewer lists are merged, unless the rows of a multiprocessor
 /// are so few that it would have less than 32 warps.
 constexpr LaneListsShape narrowListsShape(uint32_t cols, uint64_t rowsOfSm) {
-    uint32_t lanes = cols > 512 ? 32 : cols > 256 ? 16 : 8;
+    uint32_t lanes = cols > 512           ? 32
+            : cols > 256                  ? 16
+            : cols > kMostColsOfFourLanes ? 8
+                                          : 4;
     while (lanes < 32 && cols > 4 * lanes && rowsOfSm * lanes < 32 * 32) {
         lanes *= 2;
     }

@@ -68,7 +68,9 @@ bool launchLeastOfBlocks(const ShortRowsParams& params, cudaStream_t stream) {
 
 /// Rows of more than 512 floats that have a warp each: in as few steps as
 /// registers allow, as full as they can be.
-inline void launchLeastOfFloats(const ShortRowsParams& params, cudaStream_t stream) {
+inline void launchLeastOfFloats(
+        const ShortRowsParams& params,
+        cudaStream_t stream) {
     const uint32_t cols = params.select.cols;
     if (cols > 1536 && cols <= 2048) {
         launchLeast<float, false, 32, 32>(params, stream);
@@ -80,6 +82,24 @@ inline void launchLeastOfFloats(const ShortRowsParams& params, cudaStream_t stre
         launchLeast<float, false, 32, 24>(params, stream);
     } else {
         launchLeast<float, false, 32, 20>(params, stream);
+    }
+}
+
+/// Up to 64 columns: most of what a warp does is the same for any number of
+/// rows, so where these are many it has eight. So many rows are 32 warps of
+/// each multiprocessor.
+constexpr uint32_t kMostRowsOfEightLanes = 132 * 256;
+
+template <class T, bool kHasBias>
+void launchLeastOfFourLanes(
+        const ShortRowsParams& params,
+        cudaStream_t stream) {
+    if (params.select.cols > 32) {
+        launchLeast<T, kHasBias, 4, 16>(params, stream);
+    } else if (params.select.cols > 16) {
+        launchLeast<T, kHasBias, 4, 8>(params, stream);
+    } else {
+        launchLeast<T, kHasBias, 4, 4>(params, stream);
     }
 }
 
@@ -118,6 +138,8 @@ void launchLeastOfRows(
         launchLeast<T, kHasBias, 16, 12>(params, stream);
     } else if (cols > 64) {
         launchLeast<T, kHasBias, 8, 16>(params, stream);
+    } else if (params.rows > kMostRowsOfEightLanes) {
+        launchLeastOfFourLanes<T, kHasBias>(params, stream);
     } else if (cols > 32) {
         launchLeast<T, kHasBias, 8, 8>(params, stream);
     } else {

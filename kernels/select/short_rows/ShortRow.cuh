@@ -25,6 +25,7 @@ class ShortRow : ShortRowBound<T, kHasBias, kLanes, kItems, kSorted> {
     using Bound::kAnyColumn;
     using Bound::kIsOneChunk;
     using Bound::kKept;
+    using Bound::kRoom;
     using Bound::params_;
     using typename Bound::Chunk;
     using typename Bound::Kept;
@@ -32,8 +33,9 @@ class ShortRow : ShortRowBound<T, kHasBias, kLanes, kItems, kSorted> {
 
    public:
     static constexpr bool kSortsAll = kSorted == kItems;
+    using Sort = ShortSort<T, kLanes, kSorted, kSortsAll>;
     /// Entries of a row in shared memory.
-    using Bound::kRoom;
+    static constexpr int kSpace = Sort::kRoom;
 
     /// writes: else the lanes only go along with the others of their warp.
     __device__ ShortRow(
@@ -74,7 +76,7 @@ class ShortRow : ShortRowBound<T, kHasBias, kLanes, kItems, kSorted> {
             }
             __syncwarp();
         }
-        ShortSort<T, kLanes, kSorted, kSortsAll>::sort(entries, room_);
+        Sort::sort(entries, room_);
         write(entries);
     }
 
@@ -183,8 +185,7 @@ class ShortRow : ShortRowBound<T, kHasBias, kLanes, kItems, kSorted> {
         }
         __syncwarp();
         // Where a row looks ahead, what is held may be above the bound.
-        const bool isBounded =
-                kSorted >= 8 && !kLooksAhead && chunk_.base > 0;
+        const bool isBounded = kSorted >= 8 && !kLooksAhead && chunk_.base > 0;
         const Within within =
                 this->findBound(kept, isBounded ? bound_ : kNanKey);
         uint32_t stay = 0;
@@ -290,7 +291,7 @@ class ShortRow : ShortRowBound<T, kHasBias, kLanes, kItems, kSorted> {
 
     const uint32_t row_;
     const bool writes_;
-    uint64_t* room_;     // [kRoom], at a multiple of 16 bytes
+    uint64_t* room_;     // [kSpace], at a multiple of 16 bytes
     uint32_t held_ = 0;  // entries in the room; from kRoom + 1 columns on, k
     uint32_t bound_ = 0; // keys that are not below it are of no more use
 };

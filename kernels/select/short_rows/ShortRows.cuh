@@ -18,7 +18,7 @@ namespace faiss_bits {
 template <int kLanes, int kItems, int kSorted>
 constexpr int kShortRowsLeastBlocks = kItems == 16 && kSorted == 16 ? 8
         : kItems == 32 && kSorted == 16                             ? 5
-        : kLanes == 8 && kItems == 8 && kSorted == 8                ? 16
+        : kItems == 8 && kSorted == 8                               ? 16
                                                                     : 0;
 
 /// kLanes lanes a row, from select.firstRow on.
@@ -29,7 +29,8 @@ __global__ void __launch_bounds__(
         shortRowsKernel(const __grid_constant__ ShortRowsParams params) {
     using Row = ShortRow<T, kHasBias, kLanes, kItems, kSorted>;
     constexpr int kRows = kShortRowsThreads / kLanes;
-    __shared__ alignas(16) uint64_t room[kRows][Row::kRoom];
+    __shared__ alignas(16) uint64_t room[kRows][Row::kSpace];
+    static_assert(Row::kSpace % 2 == 0);
     const uint32_t inBlock = threadIdx.x / kLanes;
     const uint32_t at = blockIdx.x * kRows + inBlock;
     const bool isThere = at < params.rows;

@@ -1,7 +1,10 @@
 #pragma once
 
+#include <algorithm>
+
 #include "kernels/select/Select.h"
 #include "kernels/select/short_rows/LaneListsLaunch.h"
+#include "kernels/select/short_rows/ShortChunk.h"
 
 namespace faiss_bits {
 
@@ -17,18 +20,27 @@ struct ShortRowsPolicy {
     int mostCols = 0;
     int mostK = 0;
 
+    bool sortsAll() const {
+        return sorted == items;
+    }
+
     bool takes(const SelectProblem& p) const {
-        const bool sortsAll = sorted == items;
-        // NarrowRow is faster with twice as much room as it takes.
-        const bool isNarrow = sizeOf(p.keyType) == 2 && mostCols == 1024;
-        const int most = isNarrow && sorted == 2 ? kMostNarrowKOfTwo : mostK;
-        return p.cols <= mostCols && p.k <= most && (sortsAll || p.k <= p.cols);
+        const int most = sizeOf(p.keyType) == 2 ? mostNarrowK() : mostK;
+        return p.cols <= mostCols && p.k <= most &&
+                (sortsAll() || p.k <= p.cols);
+    }
+
+    /// Of 16-bit keys: NarrowRow, which has twice as much room as it takes, is
+    /// faster than kernels of entries that have less.
+    int mostNarrowK() const {
+        if (mostCols < kShortChunkColumns && !sortsAll()) {
+            return std::min(mostK, lanes * sorted / 2);
+        }
+        return mostCols == kShortChunkColumns && sorted == 2 ? kMostNarrowKOfTwo
+                                                             : mostK;
     }
 };
 
-/// Rows are few up to so many for each multiprocessor: a warp for each can run
-/// at the same time.
-constexpr idx_t kFewShortRows = 16;
 inline bool areFewShortRows(const SelectProblem& p) {
     return p.rows <= kFewShortRows * p.device.multiprocessors;
 }
@@ -69,9 +81,9 @@ inline bool hasLaneLists(const SelectProblem& p) {
 /// Of hasLaneLists.
 inline LaneListsShape laneListsShape(const SelectProblem& p) {
     const idx_t sms = p.device.multiprocessors;
-    return sizeOf(p.keyType) == 2
-            ? narrowListsShape(uint32_t(p.cols), (p.rows + sms - 1) / sms)
-            : laneListsShape(uint32_t(p.cols), areFewShortRows(p));
+    const uint64_t rowsOfSm = (p.rows + sms - 1) / sms;
+    return sizeOf(p.keyType) == 2 ? narrowListsShape(uint32_t(p.cols), rowsOfSm)
+                                  : laneListsShape(uint32_t(p.cols), rowsOfSm);
 }
 
 /// The first line that takes the problem, or nullptr.

@@ -137,7 +137,8 @@ std::string refusal(const SelectProblem& p) {
     }
     return formatMessage(
             "cols = %lld and k = %d: rows have up to 16384 columns, and k is "
-            "up to cols, beyond 1024 columns up to 512",
+            "up to cols, beyond 1024 columns up to 512; or k = 1 of up to "
+            "65536 columns",
             (long long)p.cols,
             p.k);
 }

@@ -18,15 +18,33 @@ struct ShortSort {
     using Group = LaneGroup<kLanes>;
     using Sort = GroupSort<kLanes, kItems>;
 
+   private:
+    /// With fewer entries there is too little to save, and more want too many
+    /// registers (measured, H100). Of lists that are not full, a place behind
+    /// the end may be before that of the last entry.
+    static constexpr bool kByDistance =
+            sizeof(T) == 4 && kIsRow && kItems >= 4 && kItems <= 16;
+    static constexpr int kSize = kLanes * kItems;
+
+    /// Where a column's entry lies in the room: one place in 16 is left out, so
+    /// that what lanes load of a row in order, or in its reverse, lies in
+    /// different banks, as do the rows of a warp.
+    __device__ __forceinline__ static uint32_t placeOf(uint32_t column) {
+        return column + column / 16;
+    }
+
+   public:
+    /// Entries of a group's room.
+    static constexpr int kRoom = kSize + (kByDistance ? kSize / 16 : 0);
+
     /// Sorts ascending: entry lane * kItems + i of the result is item i of a
-    /// lane. room: of the group, kLanes * kItems, overwritten.
+    /// lane. room: of the group, overwritten.
     __device__ __forceinline__ static void sort(
             uint64_t (&entries)[kItems],
             uint64_t* room) {
         if constexpr (sizeof(T) == 2) {
             sortNarrow(entries);
-        } else if constexpr (
-                kIsRow && kItems >= kLeastItems && kItems <= kMostItems) {
+        } else if constexpr (kByDistance) {
             sortByDistance(entries, room);
         } else {
             Sort::sort(entries);
@@ -34,12 +52,6 @@ struct ShortSort {
     }
 
    private:
-    /// With fewer entries there is too little to save, and more want too many
-    /// registers (measured, H100). Of lists that are not full, a place behind
-    /// the end may be before that of the last entry.
-    static constexpr int kLeastItems = 4;
-    static constexpr int kMostItems = 16;
-
     /// A key of 16 bits and its column are one number.
     __device__ __forceinline__ static void sortNarrow(
             uint64_t (&entries)[kItems]) {
@@ -64,12 +76,11 @@ struct ShortSort {
     }
 
     /// By how far the keys lie above the least one, in as many bits as the
-    /// columns leave. Where that does not tell keys apart, which is seldom, the
-    /// entries themselves are sorted.
+    /// columns leave. Where that does not tell keys apart, neighbours change
+    /// places, or the entries themselves are sorted.
     __device__ __forceinline__ static void sortByDistance(
             uint64_t (&entries)[kItems],
             uint64_t* room) {
-        constexpr int kSize = kLanes * kItems;
         constexpr int kPlaceBits = kSize == 32 ? 5
                 : kSize == 64                  ? 6
                 : kSize == 128                 ? 7
@@ -99,7 +110,7 @@ struct ShortSort {
         for (int i = 0; i < kItems; ++i) {
             // The column.
             const uint32_t place = i * kLanes + Group::lane();
-            room[place] = entries[i];
+            room[placeOf(place)] = entries[i];
             const uint32_t above = min(entryKey(entries[i]) - least, range);
             numbers[i] = above >> shift << kPlaceBits | place;
         }
@@ -107,21 +118,66 @@ struct ShortSort {
         __syncwarp();
 #pragma unroll
         for (int i = 0; i < kItems; ++i) {
-            entries[i] = room[numbers[i] % kSize];
+            entries[i] = room[placeOf(numbers[i] % kSize)];
         }
-        bool isWrong = false;
+        // What lies in one step is in the order of its columns: few, as a rule,
+        // such as those around zero of keys of any power of two.
+        int turns = kMostTurns;
+#pragma unroll 1
+        while (__any_sync(kFullWarp, isWrong(entries))) {
+            if (--turns < 0) {
+                Sort::sortAgain(entries);
+                break;
+            }
+            turnNeighbours(entries);
+        }
+        __syncwarp();
+    }
+
+    /// Enough for 12 keys of one step.
+    static constexpr int kMostTurns = 6;
+
+    /// Whether an entry of this lane comes before the one that it follows.
+    __device__ __forceinline__ static bool isWrong(
+            const uint64_t (&entries)[kItems]) {
+        bool is = false;
 #pragma unroll
         for (int i = 0; i + 1 < kItems; ++i) {
-            isWrong = isWrong || entries[i + 1] < entries[i];
+            is = is || entries[i + 1] < entries[i];
         }
         const uint64_t next =
                 __shfl_down_sync(kFullWarp, entries[0], 1, kLanes);
-        isWrong = isWrong ||
-                (Group::lane() + 1 < kLanes && next < entries[kItems - 1]);
-        if (__any_sync(kFullWarp, isWrong)) {
-            Sort::sortAgain(entries);
+        return is || (Group::lane() + 1 < kLanes && next < entries[kItems - 1]);
+    }
+
+    /// Two steps of a transposition sort: g neighbours in any order are sorted
+    /// after g steps.
+    __device__ __forceinline__ static void turnNeighbours(
+            uint64_t (&entries)[kItems]) {
+        static_assert(kItems % 2 == 0);
+#pragma unroll
+        for (int i = 0; i < kItems; i += 2) {
+            order(entries[i], entries[i + 1]);
         }
-        __syncwarp();
+        // The lesser of the last one and the next lane's first stays.
+        uint64_t greater = __shfl_down_sync(kFullWarp, entries[0], 1, kLanes);
+        if (Group::lane() + 1 < kLanes) {
+            order(entries[kItems - 1], greater);
+        }
+        greater = __shfl_up_sync(kFullWarp, greater, 1, kLanes);
+        if (Group::lane() > 0) {
+            entries[0] = greater;
+        }
+#pragma unroll
+        for (int i = 1; i + 1 < kItems; i += 2) {
+            order(entries[i], entries[i + 1]);
+        }
+    }
+
+    __device__ __forceinline__ static void order(uint64_t& a, uint64_t& b) {
+        const uint64_t first = min(a, b);
+        b = max(a, b);
+        a = first;
     }
 };
 
