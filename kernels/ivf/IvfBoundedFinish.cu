@@ -232,9 +232,40 @@ struct IvfBoundedFinish {
         __syncthreads();
     }
 
+    /// Of 32 columns from this one on, of one list, of which this lane has one
+    /// with an estimate: the first lane whose vector has the same code, so that
+    /// it has the same key. Only of estimates up to a limit. By a warp.
+    __device__ __forceinline__ uint32_t
+    firstWithCode(uint32_t column, uint32_t estimate, uint32_t limit) const {
+        const uint32_t lane = threadIdx.x % kWarpSize;
+        const uint32_t alike = __match_any_sync(kFullWarp, estimate);
+        const uint32_t first = __ffs(alike) - 1;
+        if (first == lane || estimate > limit) {
+            return lane;
+        }
+        const IvfLists& lists = params.search.lists;
+        const uint32_t probe = Finish{shared, params, row}.probeOf(column);
+        const uint32_t vector = column - shared.first[probe];
+        const auto codesOf = [&](uint32_t place) {
+            return Codes(
+                    lists.vectors[shared.lists[probe]],
+                    vector + place,
+                    lists.decoding.numParts,
+                    lists.decoding.partBits);
+        };
+        const Codes mine = codesOf(lane);
+        const Codes others = codesOf(first);
+        bool isSame = true;
+        for (int part = 0; part < lists.decoding.numParts; ++part) {
+            isSame = isSame && mine(part) == others(part);
+        }
+        return isSame ? first : lane;
+    }
+
     /// More than there is room for: canonical keys take the places of all
-    /// estimates up to the limit, and of these there are the lowest ids. Out of
-    /// line, so that it costs the others no registers.
+    /// estimates up to the limit, and of these there are the lowest ids. Where
+    /// so many are that near, many have the same code. Out of line, so that it
+    /// costs the others no registers.
     __device__ static __noinline__ void scoreAll(
             SharedStorage& shared,
             const IvfDirectParams& params,
@@ -250,8 +281,10 @@ struct IvfBoundedFinish {
             uint32_t* group =
                     keys + (areAll ? g : shared.groups[g]) * kListGroup;
             const uint32_t column = uint32_t(group - keys);
-            const bool isWanted = group[lane] <= limit;
-            uint32_t rest = __ballot_sync(kFullWarp, isWanted);
+            const uint32_t estimate = group[lane];
+            const bool isWanted = estimate <= limit;
+            const uint32_t same = self.firstWithCode(column, estimate, limit);
+            uint32_t rest = __ballot_sync(kFullWarp, isWanted && same == lane);
             while (rest != 0) {
                 uint32_t mine = rest; // from the bit of these eight lanes on
                 for (uint32_t i = 0; i < lane / kPairLanes; ++i) {
@@ -268,8 +301,11 @@ struct IvfBoundedFinish {
                     rest &= rest - 1;
                 }
             }
+            __syncwarp();
             if (!isWanted) {
                 group[lane] = kNanKey;
+            } else if (same != lane) {
+                group[lane] = group[same];
             }
         }
         Finish finish{shared, params, row};

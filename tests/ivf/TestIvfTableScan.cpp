@@ -148,6 +148,24 @@ TEST_F(IvfTableScan, SmallLists) {
     }
 }
 
+/// More vectors of one code than the finish has room for.
+TEST_F(IvfTableScan, SmallCopies) {
+    for (ListLayout layout : {ListLayout::Rows, ListLayout::Interleaved}) {
+        for (int k : {1, 100, 500}) {
+            KernelCase c = caseOf(5, 1, uint32_t(k) + 1);
+            const bool isRows = layout == ListLayout::Rows;
+            c.layout = layout;
+            c.partBits = isRows ? 8 : 4;
+            c.metric = k == 100 ? Metric::InnerProduct : Metric::L2;
+            c.lengths = {isRows ? 150000 : 12000, 40, 700};
+            c.k = k;
+            c.q = 3;
+            c.nprobe = 2;
+            expectByTables(c);
+        }
+    }
+}
+
 TEST_F(IvfTableScan, QueriesOfAList) {
     // At both sides of a tile's, of the pairs that one block sorts, and of
     // blocks that have a part of a list's tiles.
