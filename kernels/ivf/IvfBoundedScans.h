@@ -184,6 +184,18 @@ inline bool hasIvfTableScan(const IvfLists& lists, const DeviceTraits& device) {
             device.blockSharedBytes;
 }
 
+/// What entries that are sums of two terms have of a query or of a list:
+/// numbers. And the lists that have terms, one for all where vectors are no
+/// residuals; of inner products a list adds nothing.
+constexpr size_t ivfTermsOf(const IvfLists& lists) {
+    return size_t(lists.decoding.numParts) << lists.decoding.partBits;
+}
+constexpr idx_t ivfListsOfTerms(const IvfLists& lists) {
+    return lists.decoding.centroids ? lists.numLists : 1;
+}
+/// Of lists, at most.
+constexpr size_t kMostTermBytes = size_t(112) << 20;
+
 /// Estimates of keys, of tiles of kIvfProductQueries and kIvfProductVectors;
 /// after launchIvfDirectLists and, where there is no counter, launchIvfPairs.
 /// Of lists that hasIvfProductScan().
@@ -208,6 +220,13 @@ template <Metric kMetric>
 void launchIvfTableScan(
         const IvfDirectParams& params,
         const DeviceTraits& device,
+        cudaStream_t stream);
+
+/// queryTerms and, where they are wanted, listTerms: once a search. After
+/// launchIvfDirectLists, which makes turnedCodebook.
+void launchIvfTableTerms(
+        const IvfDirectParams& params,
+        bool makesLists,
         cudaStream_t stream);
 
 /// The k nearest of each query, k <= kMostFinishedK, or kMostTableK, of

@@ -37,13 +37,15 @@ std::optional<IvfDirectPlan> planIvfDirect(
         size_t maxBytes);
 
 /// The same of one way: that finds lists, or not; and shares them, or not; and
-/// of product codes goes by tables, or not.
+/// of product codes goes by tables, or not; and of shared ones makes these of
+/// terms, or not, or as is expected to take less time.
 std::optional<IvfDirectPlan> planIvfDirectWay(
         const IvfKnnProblem& problem,
         size_t maxBytes,
         bool findsLists,
         bool shared,
-        bool byTables = false);
+        bool byTables = false,
+        std::optional<bool> byTerms = {});
 
 /// Whether the plan looks at tables: where product codes have no other way by
 /// look-ups in shared memory.

@@ -63,12 +63,21 @@ size_t bytesOf(const IvfDirectPlan& plan, const IvfKnnProblem& p) {
     return most;
 }
 
-/// As planIvfDirectWay, of queries that share tables.
-std::optional<IvfDirectPlan> planTables(
+/// Whether the terms of all lists have room.
+bool hasIvfTerms(const IvfKnnProblem& p) {
+    return p.metric != Metric::L2 ||
+            size_t(ivfListsOfTerms(p.lists)) * ivfTermsOf(p.lists) *
+                    sizeof(float) <=
+            kMostTermBytes;
+}
+
+/// As planIvfDirectWay, of queries that share tables, in parts that fit.
+std::optional<IvfDirectPlan> planTableParts(
         IvfDirectPlan plan,
         const IvfKnnProblem& p,
         size_t maxBytes) {
-    const auto ofRow = size_t(plan.stride) * sizeof(uint32_t);
+    const size_t ofRow = size_t(plan.stride) * sizeof(uint32_t) +
+            (plan.byTerms ? ivfTermsOf(p.lists) * sizeof(float) : 0);
     const idx_t most = std::clamp<idx_t>(
             idx_t(kMostTableBytes / ofRow), 1, kMostTableRows);
     for (idx_t parts = (p.numQueries + most - 1) / most;;
@@ -84,6 +93,30 @@ std::optional<IvfDirectPlan> planTables(
     }
 }
 
+/// Likewise; as planIvfDirectWay says of byTerms.
+std::optional<IvfDirectPlan> planTables(
+        IvfDirectPlan plan,
+        const IvfKnnProblem& p,
+        size_t maxBytes,
+        std::optional<bool> mayByTerms) {
+    const auto planOf = [&](bool byTerms) -> std::optional<IvfDirectPlan> {
+        if (mayByTerms.value_or(byTerms) != byTerms ||
+            (byTerms && !hasIvfTerms(p))) {
+            return {};
+        }
+        plan.byTerms = byTerms;
+        return planTableParts(plan, p, maxBytes);
+    };
+    const auto whole = planOf(false);
+    const auto byTerms = planOf(true);
+    if (!whole || !byTerms) {
+        return whole ? whole : byTerms;
+    }
+    return ivf_times::ofDirect(*byTerms, p) < ivf_times::ofDirect(*whole, p)
+            ? byTerms
+            : whole;
+}
+
 } // namespace
 
 idx_t mostIvfDirectQueries(const IvfLists& lists, int k) {
@@ -96,7 +129,8 @@ std::optional<IvfDirectPlan> planIvfDirectWay(
         size_t maxBytes,
         bool findsLists,
         bool shared,
-        bool byTables) {
+        bool byTables,
+        std::optional<bool> byTerms) {
     const idx_t mostQueries = !shared ? kMostQueries
             : p.lists.coding == ListCoding::Product &&
                     p.lists.d <= kMostProductDims
@@ -122,7 +156,7 @@ std::optional<IvfDirectPlan> planIvfDirectWay(
     const idx_t padded = p.mostVectors + idx_t(p.nprobe) * (kIvfGroup - 1);
     plan.stride = (padded / kIvfGroup + 1) * kIvfGroup;
     if (sharesTables) {
-        return planTables(plan, p, maxBytes);
+        return planTables(plan, p, maxBytes, byTerms);
     }
     const size_t keys = size_t(plan.stride) * size_t(p.numQueries);
     if (keys * sizeof(uint32_t) >

@@ -84,6 +84,11 @@ constexpr double kTableEntryTime = 1.25e-12;
 constexpr double kTableFinishTime = 36e-9;
 constexpr double kTableScoreTime = 2e-12;
 constexpr int kH100Multiprocessors = 132;
+/// Where entries are sums of terms: to begin, a part of the queries; an
+/// operation for a term; a number of a table for eight. By arithmetic.
+constexpr double kTermsTime = 6e-6;
+constexpr double kTermTime = 0.15e-12;
+constexpr double kTermEntryTime = 6e-12;
 
 // Of queries by themselves, fitted to 1 to 64 of them, 8 to 128 of 1,024 and
 // 4,096 lists of 2^20 x 128, k = 10 and 100 (H200,
@@ -166,14 +171,20 @@ double ofTableScan(const IvfDirectPlan& plan, const IvfKnnProblem& p) {
     const double rows = double(1 << p.lists.decoding.partBits);
     const double lookUps = kTableLookUpTime * p.lists.decoding.numParts;
     const double multiprocessors = std::max(p.device.multiprocessors, 1);
-    const double scan = inTiles * (lookUps + kTableKeepTime) +
-            tiles * rows * p.lists.d * kTableEntryTime;
+    const double ofTermLists =
+            p.metric == Metric::L2 ? double(ivfListsOfTerms(p.lists)) : 0;
+    const double tables = plan.byTerms
+            ? (queries + ofTermLists) * rows * p.lists.d * kTermTime +
+                    tiles * rows * p.lists.decoding.numParts * kTermEntryTime
+            : tiles * rows * p.lists.d * kTableEntryTime;
+    const double scan = inTiles * (lookUps + kTableKeepTime) + tables;
     // The last of a multiprocessor's queries has it for itself, and takes
     // longer.
     const double finish = (queries + multiprocessors) *
             (kTableFinishTime +
              tableCandidates(p) * p.lists.d * kTableScoreTime);
-    return parts * kTablesTime + pairs * kEstimateTime +
+    return parts * (kTablesTime + (plan.byTerms ? kTermsTime : 0)) +
+            pairs * kEstimateTime +
             kH100Multiprocessors / multiprocessors * (scan + finish);
 }
 

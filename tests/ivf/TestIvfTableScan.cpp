@@ -22,18 +22,22 @@ KernelCase caseOf(int partDims, int parts, uint32_t seed) {
 IvfKnnPlan planByTables(
         const IvfKnnProblem& p,
         bool findsLists = false,
-        size_t maxBytes = kMostBytes) {
-    return planOf(p, findsLists, true, maxBytes, true);
+        size_t maxBytes = kMostBytes,
+        std::optional<bool> byTerms = {}) {
+    return planOf(p, findsLists, true, maxBytes, true, byTerms);
 }
 
 void expectByTables(const KernelCase& c) {
     const KernelLists lists(c);
     const IvfKnnProblem p = lists.plainProblem();
-    const IvfKnnPlan plan = planByTables(p);
-    ASSERT_TRUE(plan.direct) << c;
-    lists.expectExact(lists.run(plan, p));
-    // Whatever the scratch holds.
-    lists.expectExact(lists.run(plan, p, 0));
+    for (bool byTerms : {false, true}) {
+        const IvfKnnPlan plan = planByTables(p, false, kMostBytes, byTerms);
+        ASSERT_TRUE(plan.direct) << c;
+        ASSERT_EQ(plan.direct->byTerms, byTerms) << c;
+        lists.expectExact(lists.run(plan, p));
+        // Whatever the scratch holds.
+        lists.expectExact(lists.run(plan, p, 0));
+    }
 }
 
 SharedCodeScans scansOf(int partDims, int parts) {
@@ -225,16 +229,20 @@ TEST_F(IvfTableScan, QueriesComeInParts) {
             }
             const KernelLists lists(c);
             const IvfKnnProblem p = lists.plainProblem();
-            const IvfKnnPlan whole = planByTables(p);
-            ASSERT_TRUE(whole.direct);
-            EXPECT_EQ(whole.direct->rowsAtATime, c.q);
-            const IvfKnnPlan plan = planByTables(p, false, whole.bytes * 2 / 3);
-            ASSERT_TRUE(plan.direct);
-            EXPECT_LT(plan.direct->rowsAtATime, c.q);
-            EXPECT_LE(plan.bytes, whole.bytes * 2 / 3);
-            const KernelResult found = lists.run(plan, p);
-            EXPECT_TRUE(found.sameAs(lists.run(whole, p)));
-            lists.expectExact(found);
+            for (bool byTerms : {false, true}) {
+                const IvfKnnPlan whole =
+                        planByTables(p, false, kMostBytes, byTerms);
+                ASSERT_TRUE(whole.direct);
+                EXPECT_EQ(whole.direct->rowsAtATime, c.q);
+                const size_t most = whole.bytes * 2 / 3;
+                const IvfKnnPlan plan = planByTables(p, false, most, byTerms);
+                ASSERT_TRUE(plan.direct);
+                EXPECT_LT(plan.direct->rowsAtATime, c.q);
+                EXPECT_LE(plan.bytes, most);
+                const KernelResult found = lists.run(plan, p);
+                EXPECT_TRUE(found.sameAs(lists.run(whole, p)));
+                lists.expectExact(found);
+            }
         }
     }
 }
