@@ -334,9 +334,8 @@ __global__ __launch_bounds__(kThreads) void boundedFinishKernel(
             .run();
 }
 
-template <Metric kMetric, ListLayout kLayout, int kMostK, int kThreads>
+template <Metric kMetric, ListLayout kLayout, int kRoom, int kThreads>
 void launch(const IvfDirectParams& params, cudaStream_t stream) {
-    constexpr int kRoom = 4 * kMostK;
     using Storage = typename DirectFinish<kThreads, kRoom>::SharedStorage;
     const auto kernel = boundedFinishKernel<kMetric, kLayout, kThreads, kRoom>;
     launchAfterPrevious(
@@ -355,29 +354,35 @@ void launchIvfBoundedFinish(
         cudaStream_t stream) {
     // Of registers a multiprocessor has room for one block of 512 threads.
     constexpr uint32_t kManyRows = 1024;
-    const auto ofMetric = [&]<ListLayout kLayout, int kMostK, int kThreads>() {
+    constexpr int kFew = ivfBoundedRoom(kMostFinishedK);
+    constexpr int kMore = ivfBoundedRoom(kMostFinishedK + 1);
+    constexpr int kMost = ivfBoundedRoom(kMostTableK);
+    const auto ofMetric = [&]<ListLayout kLayout, int kRoom, int kThreads>() {
         const auto start = params.largest
-                ? launch<Metric::InnerProduct, kLayout, kMostK, kThreads>
-                : launch<Metric::L2, kLayout, kMostK, kThreads>;
+                ? launch<Metric::InnerProduct, kLayout, kRoom, kThreads>
+                : launch<Metric::L2, kLayout, kRoom, kThreads>;
         start(params, stream);
     };
     const bool areMany = params.search.rows >= kManyRows;
-    const bool isFew = params.search.k <= kMostFinishedK;
+    const int room = ivfBoundedRoom(params.search.k);
     if (params.search.lists.layout == ListLayout::Interleaved) {
-        // Two forms: none of these was timed.
+        // Few forms: none of these was timed.
         constexpr ListLayout kLayout = ListLayout::Interleaved;
-        isFew && !areMany
-                ? ofMetric.template operator()<kLayout, kMostFinishedK, 512>()
-                : ofMetric.template operator()<kLayout, kMostTableK, 256>();
+        room == kMost ? ofMetric.template operator()<kLayout, kMost, 512>()
+                : room == kFew && !areMany
+                ? ofMetric.template operator()<kLayout, kFew, 512>()
+                : ofMetric.template operator()<kLayout, kMore, 256>();
         return;
     }
     constexpr ListLayout kLayout = ListLayout::Rows;
-    if (isFew) {
-        areMany ? ofMetric.template operator()<kLayout, kMostFinishedK, 128>()
-                : ofMetric.template operator()<kLayout, kMostFinishedK, 512>();
+    if (room == kMost) {
+        ofMetric.template operator()<kLayout, kMost, 512>();
+    } else if (room == kFew) {
+        areMany ? ofMetric.template operator()<kLayout, kFew, 128>()
+                : ofMetric.template operator()<kLayout, kFew, 512>();
     } else {
-        areMany ? ofMetric.template operator()<kLayout, kMostTableK, 256>()
-                : ofMetric.template operator()<kLayout, kMostTableK, 512>();
+        areMany ? ofMetric.template operator()<kLayout, kMore, 256>()
+                : ofMetric.template operator()<kLayout, kMore, 512>();
     }
 }
 

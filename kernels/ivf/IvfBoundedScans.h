@@ -164,7 +164,12 @@ constexpr int kIvfTableThreads = 512;
 /// Blocks of a multiprocessor, where their tables leave room.
 constexpr int kIvfTableBlocks = 2;
 /// Neighbours that the finish finds of the estimates of these.
-constexpr int kMostTableK = 512;
+constexpr int kMostTableK = 2048;
+/// Vectors that the finish of so many has room for at a time: more than k. A
+/// few numbers of neighbours have kernels.
+constexpr int ivfBoundedRoom(int k) {
+    return k <= kMostFinishedK ? 512 : k <= 512 ? 2048 : 4096;
+}
 
 /// Of a block: the tables, of two bytes a query, and what they are made of.
 constexpr size_t ivfTableSharedBytes(const IvfLists& lists) {

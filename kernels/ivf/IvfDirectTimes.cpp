@@ -152,8 +152,7 @@ double tableCandidates(const IvfKnnProblem& p) {
     const double upToLimit =
             p.k < groups ? -groups * std::log1p(-p.k / groups) : vectors;
     const double most = std::min(kWithinBound * upToLimit, vectors);
-    const double room =
-            4 * (p.k <= kMostFinishedK ? kMostFinishedK : kMostTableK);
+    const double room = ivfBoundedRoom(p.k);
     return most <= room ? most : kMore * p.k;
 }
 

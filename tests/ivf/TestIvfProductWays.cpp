@@ -106,7 +106,7 @@ TEST(IvfProductWays, ProductCodesGoByTablesWhereThatWasFaster) {
           Cell{8, 256, 524288, 16, 2, 212, 500, true},
           Cell{8, 256, 524288, 16, 2, 1024, 250, true},
           // More neighbours than the finish has room for.
-          Cell{8, 256, 934064, 16, 2, 212, 513, false},
+          Cell{8, 256, 934064, 16, 2, 212, 2049, false},
           // What estimates decode in blocks, and a scan in float16.
           Cell{32, 128, 1 << 20, 1024, 32, 10240, 10, false},
           Cell{16, 128, 1 << 20, 1024, 32, 10240, 10, false},

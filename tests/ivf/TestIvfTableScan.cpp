@@ -135,7 +135,7 @@ TEST_F(IvfTableScan, HardValues) {
              ListFill::Mixed,
              ListFill::FarList,
              ListFill::NotFinite},
-            {1, 10, 128, 129, 512});
+            {1, 10, 128, 129, 512, 513, 2048});
 }
 
 TEST_F(IvfTableScan, SmallLists) {
@@ -155,7 +155,7 @@ TEST_F(IvfTableScan, SmallLists) {
 /// More vectors of one code than the finish has room for.
 TEST_F(IvfTableScan, SmallCopies) {
     for (ListLayout layout : {ListLayout::Rows, ListLayout::Interleaved}) {
-        for (int k : {1, 100, 500}) {
+        for (int k : {1, 100, 500, 2000}) {
             KernelCase c = caseOf(5, 1, uint32_t(k) + 1);
             const bool isRows = layout == ListLayout::Rows;
             c.layout = layout;
@@ -212,7 +212,22 @@ TEST_F(IvfTableScan, ListsBeginAnywhereAndIdsAreOfEveryKind) {
 
 TEST_F(IvfTableScan, NeighboursAndWhatThereIs) {
     // At both sides of the finish's rooms and of groups.
-    scansOf(3, 4).neighbours({1, 2, 31, 32, 33, 127, 128, 129, 300, 511, 512});
+    scansOf(3, 4).neighbours(
+            {1,
+             2,
+             31,
+             32,
+             33,
+             127,
+             128,
+             129,
+             300,
+             511,
+             512,
+             513,
+             1000,
+             2047,
+             2048});
 }
 
 TEST_F(IvfTableScan, QueriesComeInParts) {
@@ -323,7 +338,7 @@ TEST_F(IvfTableScan, WhatItDoesNotTakeGoesAnotherWay) {
         change(other);
         EXPECT_FALSE(planByTables(other).direct);
     };
-    expectOther([](IvfKnnProblem& o) { o.k = 513; });
+    expectOther([](IvfKnnProblem& o) { o.k = 2049; });
     expectOther([](IvfKnnProblem& o) { o.numQueries = 1; });
     expectOther([](IvfKnnProblem& o) { o.lists.decoding.numParts = 96; });
     expectOther([](IvfKnnProblem& o) { o.lists.d = 1032; });
