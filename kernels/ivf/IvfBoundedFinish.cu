@@ -59,14 +59,17 @@ struct IvfBoundedFinish {
         const uint32_t total = finish.begin(least);
         uint32_t limit = finish.findGroups(
                 least, total, k, [&](uint32_t key) { return limitOf(key); });
-        const bool areAll = shared.numGroups > kRoom;
-        const uint32_t numGroups = areAll ? total : shared.numGroups;
-        finish.collect(areAll, numGroups, limit);
+        const uint32_t numGroups = shared.numGroups;
+        const bool areListed = numGroups > kRoom;
+        if (areListed) {
+            finish.listGroups(total, limit);
+        }
+        finish.collect(areListed, numGroups, limit);
         if (shared.count > kRoom) {
             // The least of groups say little of few long groups.
             const auto forEach = [&](auto take) {
                 finish.forKeys(
-                        areAll,
+                        areListed,
                         numGroups,
                         limit,
                         [&](uint32_t key, uint32_t column) {
@@ -76,10 +79,10 @@ struct IvfBoundedFinish {
             const uint64_t last = typename Finish::Narrow{shared.narrow}.limit(
                     forEach, k, k + k / 8 + 8);
             limit = min(limit, limitOf(entryKey(last)));
-            collectAgain(finish, areAll, numGroups, limit);
+            collectAgain(finish, areListed, numGroups, limit);
         }
         if (shared.count > kRoom) {
-            scoreAll(shared, params, row, areAll, numGroups, limit);
+            scoreAll(shared, params, row, areListed, numGroups, limit);
         } else {
             score();
         }
@@ -101,7 +104,7 @@ struct IvfBoundedFinish {
 
     __device__ __forceinline__ static void collectAgain(
             Finish& finish,
-            bool areAll,
+            bool areListed,
             uint32_t numGroups,
             uint32_t limit) {
         __syncthreads(); // all have read the count
@@ -109,7 +112,7 @@ struct IvfBoundedFinish {
             finish.shared.count = 0;
         }
         __syncthreads();
-        finish.collect(areAll, numGroups, limit);
+        finish.collect(areListed, numGroups, limit);
     }
 
     /// The canonical keys of some columns that are there, by eight lanes, in
@@ -232,34 +235,19 @@ struct IvfBoundedFinish {
         __syncthreads();
     }
 
-    /// Of 32 columns from this one on, of one list, of which this lane has one
-    /// with an estimate: the first lane whose vector has the same code, so that
-    /// it has the same key. Only of estimates up to a limit. By a warp.
-    __device__ __forceinline__ uint32_t
-    firstWithCode(uint32_t column, uint32_t estimate, uint32_t limit) const {
-        const uint32_t lane = threadIdx.x % kWarpSize;
-        const uint32_t alike = __match_any_sync(kFullWarp, estimate);
-        const uint32_t first = __ffs(alike) - 1;
-        if (first == lane || estimate > limit) {
-            return lane;
-        }
-        const IvfLists& lists = params.search.lists;
-        const uint32_t probe = Finish{shared, params, row}.probeOf(column);
-        const uint32_t vector = column - shared.first[probe];
-        const auto codesOf = [&](uint32_t place) {
-            return Codes(
-                    lists.vectors[shared.lists[probe]],
-                    vector + place,
-                    lists.decoding.numParts,
-                    lists.decoding.partBits);
-        };
-        const Codes mine = codesOf(lane);
-        const Codes others = codesOf(first);
-        bool isSame = true;
-        for (int part = 0; part < lists.decoding.numParts; ++part) {
-            isSame = isSame && mine(part) == others(part);
-        }
-        return isSame ? first : lane;
+    /// Whether the vectors of two columns have the same code of the same list,
+    /// and so the same key.
+    __device__ __forceinline__ bool haveSameCode(uint32_t a, uint32_t b) const {
+        const Finish finish{shared, params, row};
+        const uint32_t probeOfA = finish.probeOf(a);
+        const uint32_t probeOfB = finish.probeOf(b);
+        const uint32_t list = shared.lists[probeOfA];
+        return list == shared.lists[probeOfB] &&
+                haveSameCodes<Codes>(
+                        params.search.lists,
+                        list,
+                        a - shared.first[probeOfA],
+                        b - shared.first[probeOfB]);
     }
 
     /// More than there is room for: canonical keys take the places of all
@@ -270,28 +258,43 @@ struct IvfBoundedFinish {
             SharedStorage& shared,
             const IvfDirectParams& params,
             uint32_t row,
-            bool areAll,
+            bool areListed,
             uint32_t numGroups,
             uint32_t limit) {
         const IvfBoundedFinish self{shared, params, row};
+        Finish finish{shared, params, row};
         uint32_t* keys = params.keys + int64_t(row) * params.search.stride;
         const uint32_t lane = threadIdx.x % kWarpSize;
+        // The column, estimate and key of the last vector that got a key.
+        uint32_t last = 0;
+        uint32_t lastEstimate = kNanKey;
+        uint32_t lastKey = kNanKey;
         for (uint32_t g = threadIdx.x / kWarpSize; g < numGroups;
              g += kThreads / kWarpSize) {
-            uint32_t* group =
-                    keys + (areAll ? g : shared.groups[g]) * kListGroup;
+            uint32_t* group = keys + finish.groupAt(areListed, g) * kListGroup;
             const uint32_t column = uint32_t(group - keys);
             const uint32_t estimate = group[lane];
             const bool isWanted = estimate <= limit;
-            const uint32_t same = self.firstWithCode(column, estimate, limit);
-            uint32_t rest = __ballot_sync(kFullWarp, isWanted && same == lane);
-            while (rest != 0) {
-                uint32_t mine = rest; // from the bit of these eight lanes on
+            // The same estimate, and the same code: a key that is known, or
+            // that of the first of these lanes.
+            const bool isKnown = isWanted && estimate == lastEstimate &&
+                    self.haveSameCode(column + lane, last);
+            const uint32_t mine = isWanted && !isKnown ? estimate : kNanKey;
+            uint32_t from = __ffs(__match_any_sync(kFullWarp, mine)) - 1;
+            if (mine == kNanKey ||
+                (from != lane &&
+                 !self.haveSameCode(column + lane, column + from))) {
+                from = lane;
+            }
+            const uint32_t scored =
+                    __ballot_sync(kFullWarp, mine != kNanKey && from == lane);
+            for (uint32_t rest = scored; rest != 0;) {
+                uint32_t own = rest; // from the bit of these eight lanes on
                 for (uint32_t i = 0; i < lane / kPairLanes; ++i) {
-                    mine &= mine - 1;
+                    own &= own - 1;
                 }
-                const bool isThere = mine != 0;
-                const uint32_t at = isThere ? __ffs(mine) - 1 : 0;
+                const bool isThere = own != 0;
+                const uint32_t at = isThere ? __ffs(own) - 1 : 0;
                 uint32_t key[1];
                 self.keysOf<1>({column + at}, key);
                 if (isThere && lane % kPairLanes == 0) {
@@ -302,17 +305,22 @@ struct IvfBoundedFinish {
                 }
             }
             __syncwarp();
-            if (!isWanted) {
-                group[lane] = kNanKey;
-            } else if (same != lane) {
-                group[lane] = group[same];
+            const uint32_t key = !isWanted ? kNanKey
+                    : isKnown              ? lastKey
+                                           : group[from];
+            __syncwarp();
+            group[lane] = key;
+            if (scored != 0) {
+                const uint32_t first = __ffs(scored) - 1;
+                last = column + first;
+                lastEstimate = __shfl_sync(kFullWarp, estimate, first);
+                lastKey = __shfl_sync(kFullWarp, key, first);
             }
         }
-        Finish finish{shared, params, row};
-        collectAgain(finish, areAll, numGroups, kEvery);
+        collectAgain(finish, areListed, numGroups, kEvery);
         if (shared.count > kRoom) {
             Finish::collectCrowded(
-                    shared, params, row, areAll, numGroups, kEvery);
+                    shared, params, row, areListed, numGroups, kEvery);
         } else {
             finish.findIds();
         }
