@@ -25,8 +25,8 @@
 /// tables of entries (IvfTableBound.h), of many queries in parts of these.
 namespace faiss_bits {
 
-/// Queries that such a search has at most, but by estimates of product codes
-/// and by tables: more of them where vectors have so few dimensions that other
+/// Queries that such a search has at most, but by estimates of product codes,
+/// by tables and of some shared codes: more of them where vectors have so few dimensions that other
 /// ways take longer (IvfDirectParams.h).
 idx_t mostIvfDirectQueries(const IvfLists& lists, int k);
 

@@ -6,6 +6,9 @@
 
 #include "kernels/ivf/IvfDirect.h"
 #include "kernels/ivf/IvfDirectScratch.h"
+#include "kernels/ivf/IvfEstimateShape.h"
+#include "kernels/ivf/IvfFewEstimates.h"
+#include "kernels/ivf/IvfStagedParams.h"
 #include "kernels/ivf/IvfTimes.h"
 
 namespace faiss_bits {
@@ -16,6 +19,9 @@ namespace {
 constexpr idx_t kMostQueries = 256;
 /// Of queries that share lists of few dimensions.
 constexpr idx_t kMostAloneQueries = 1024;
+/// Of queries that share interleaved codes whose estimates have no kernel for
+/// few queries a list.
+constexpr idx_t kMostFoursQueries = 512;
 /// Of queries that share product codes, whose estimates take a part of the time
 /// of keys, as far as that was measured: of more, and of more dimensions than
 /// estimates of lists take as wholes, it was not.
@@ -37,6 +43,17 @@ bool canFindLists(const IvfKnnProblem& p) {
     return p.centroids && p.nprobe <= kMostFoundProbes &&
             p.lists.numLists <= kMostFoundLists &&
             p.numQueries * p.lists.numLists <= kMostFoundPairs;
+}
+
+idx_t mostSharedQueries(const IvfLists& lists, int k) {
+    if (lists.coding == ListCoding::Product && lists.d <= kMostProductDims) {
+        return kMostProductQueries;
+    }
+    const bool hasFewEstimates = hasIvfFewEstimates(lists.coding) &&
+            lists.d <= IvfEstimateShape<true>::kDepth;
+    return areSharedByFours(lists) && !hasFewEstimates
+            ? kMostFoursQueries
+            : mostIvfDirectQueries(lists, k);
 }
 
 bool canShare(const IvfKnnProblem& p) {
@@ -131,11 +148,8 @@ std::optional<IvfDirectPlan> planIvfDirectWay(
         bool shared,
         bool byTables,
         std::optional<bool> byTerms) {
-    const idx_t mostQueries = !shared ? kMostQueries
-            : p.lists.coding == ListCoding::Product &&
-                    p.lists.d <= kMostProductDims
-            ? kMostProductQueries
-            : mostIvfDirectQueries(p.lists, p.k);
+    const idx_t mostQueries =
+            shared ? mostSharedQueries(p.lists, p.k) : kMostQueries;
     const bool sharesTables = shared && byTables;
     const bool canGo = sharesTables ? p.numQueries > 1 && p.k <= kMostTableK &&
                     hasIvfTableScan(p.lists, p.device)
