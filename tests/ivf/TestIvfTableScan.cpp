@@ -177,6 +177,10 @@ TEST_F(IvfTableScan, Copies) {
     expectCopies(ListLayout::Interleaved, 90000);
 }
 
+TEST_F(IvfTableScan, ManyGroups) {
+    scansOf(3, 4).manyGroups({1, 128, 500, 2047});
+}
+
 TEST_F(IvfTableScan, QueriesOfAList) {
     // At both sides of a tile's, of the pairs that one block sorts, and of
     // blocks that have a part of a list's tiles.
