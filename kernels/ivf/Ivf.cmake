@@ -71,6 +71,7 @@ add_library(bits_ivf OBJECT
   ivf/IvfResults.cu
   ivf/IvfScratch.cpp
   ivf/IvfSelectedCopy.cu
+  ivf/IvfTableTerms.cu
   ivf/IvfTimes.cpp
   ${instances})
 target_include_directories(bits_ivf SYSTEM PRIVATE ${CUDAToolkit_INCLUDE_DIRS})

@@ -59,14 +59,17 @@ struct IvfBoundedFinish {
         const uint32_t total = finish.begin(least);
         uint32_t limit = finish.findGroups(
                 least, total, k, [&](uint32_t key) { return limitOf(key); });
-        const bool areAll = shared.numGroups > kRoom;
-        const uint32_t numGroups = areAll ? total : shared.numGroups;
-        finish.collect(areAll, numGroups, limit);
+        const uint32_t numGroups = shared.numGroups;
+        const bool areListed = numGroups > kRoom;
+        if (areListed) {
+            finish.listGroups(total, limit);
+        }
+        finish.collect(areListed, numGroups, limit);
         if (shared.count > kRoom) {
             // The least of groups say little of few long groups.
             const auto forEach = [&](auto take) {
                 finish.forKeys(
-                        areAll,
+                        areListed,
                         numGroups,
                         limit,
                         [&](uint32_t key, uint32_t column) {
@@ -76,10 +79,10 @@ struct IvfBoundedFinish {
             const uint64_t last = typename Finish::Narrow{shared.narrow}.limit(
                     forEach, k, k + k / 8 + 8);
             limit = min(limit, limitOf(entryKey(last)));
-            collectAgain(finish, areAll, numGroups, limit);
+            collectAgain(finish, areListed, numGroups, limit);
         }
         if (shared.count > kRoom) {
-            scoreAll(shared, params, row, areAll, numGroups, limit);
+            scoreAll(shared, params, row, areListed, numGroups, limit);
         } else {
             score();
         }
@@ -101,7 +104,7 @@ struct IvfBoundedFinish {
 
     __device__ __forceinline__ static void collectAgain(
             Finish& finish,
-            bool areAll,
+            bool areListed,
             uint32_t numGroups,
             uint32_t limit) {
         __syncthreads(); // all have read the count
@@ -109,7 +112,7 @@ struct IvfBoundedFinish {
             finish.shared.count = 0;
         }
         __syncthreads();
-        finish.collect(areAll, numGroups, limit);
+        finish.collect(areListed, numGroups, limit);
     }
 
     /// The canonical keys of some columns that are there, by eight lanes, in
@@ -232,33 +235,66 @@ struct IvfBoundedFinish {
         __syncthreads();
     }
 
+    /// Whether the vectors of two columns have the same code of the same list,
+    /// and so the same key.
+    __device__ __forceinline__ bool haveSameCode(uint32_t a, uint32_t b) const {
+        const Finish finish{shared, params, row};
+        const uint32_t probeOfA = finish.probeOf(a);
+        const uint32_t probeOfB = finish.probeOf(b);
+        const uint32_t list = shared.lists[probeOfA];
+        return list == shared.lists[probeOfB] &&
+                haveSameCodes<Codes>(
+                        params.search.lists,
+                        list,
+                        a - shared.first[probeOfA],
+                        b - shared.first[probeOfB]);
+    }
+
     /// More than there is room for: canonical keys take the places of all
-    /// estimates up to the limit, and of these there are the lowest ids. Out of
-    /// line, so that it costs the others no registers.
+    /// estimates up to the limit, and of these there are the lowest ids. Where
+    /// so many are that near, many have the same code. Out of line, so that it
+    /// costs the others no registers.
     __device__ static __noinline__ void scoreAll(
             SharedStorage& shared,
             const IvfDirectParams& params,
             uint32_t row,
-            bool areAll,
+            bool areListed,
             uint32_t numGroups,
             uint32_t limit) {
         const IvfBoundedFinish self{shared, params, row};
+        Finish finish{shared, params, row};
         uint32_t* keys = params.keys + int64_t(row) * params.search.stride;
         const uint32_t lane = threadIdx.x % kWarpSize;
+        // The column, estimate and key of the last vector that got a key.
+        uint32_t last = 0;
+        uint32_t lastEstimate = kNanKey;
+        uint32_t lastKey = kNanKey;
         for (uint32_t g = threadIdx.x / kWarpSize; g < numGroups;
              g += kThreads / kWarpSize) {
-            uint32_t* group =
-                    keys + (areAll ? g : shared.groups[g]) * kListGroup;
+            uint32_t* group = keys + finish.groupAt(areListed, g) * kListGroup;
             const uint32_t column = uint32_t(group - keys);
-            const bool isWanted = group[lane] <= limit;
-            uint32_t rest = __ballot_sync(kFullWarp, isWanted);
-            while (rest != 0) {
-                uint32_t mine = rest; // from the bit of these eight lanes on
+            const uint32_t estimate = group[lane];
+            const bool isWanted = estimate <= limit;
+            // The same estimate, and the same code: a key that is known, or
+            // that of the first of these lanes.
+            const bool isKnown = isWanted && estimate == lastEstimate &&
+                    self.haveSameCode(column + lane, last);
+            const uint32_t mine = isWanted && !isKnown ? estimate : kNanKey;
+            uint32_t from = __ffs(__match_any_sync(kFullWarp, mine)) - 1;
+            if (mine == kNanKey ||
+                (from != lane &&
+                 !self.haveSameCode(column + lane, column + from))) {
+                from = lane;
+            }
+            const uint32_t scored =
+                    __ballot_sync(kFullWarp, mine != kNanKey && from == lane);
+            for (uint32_t rest = scored; rest != 0;) {
+                uint32_t own = rest; // from the bit of these eight lanes on
                 for (uint32_t i = 0; i < lane / kPairLanes; ++i) {
-                    mine &= mine - 1;
+                    own &= own - 1;
                 }
-                const bool isThere = mine != 0;
-                const uint32_t at = isThere ? __ffs(mine) - 1 : 0;
+                const bool isThere = own != 0;
+                const uint32_t at = isThere ? __ffs(own) - 1 : 0;
                 uint32_t key[1];
                 self.keysOf<1>({column + at}, key);
                 if (isThere && lane % kPairLanes == 0) {
@@ -268,15 +304,23 @@ struct IvfBoundedFinish {
                     rest &= rest - 1;
                 }
             }
-            if (!isWanted) {
-                group[lane] = kNanKey;
+            __syncwarp();
+            const uint32_t key = !isWanted ? kNanKey
+                    : isKnown              ? lastKey
+                                           : group[from];
+            __syncwarp();
+            group[lane] = key;
+            if (scored != 0) {
+                const uint32_t first = __ffs(scored) - 1;
+                last = column + first;
+                lastEstimate = __shfl_sync(kFullWarp, estimate, first);
+                lastKey = __shfl_sync(kFullWarp, key, first);
             }
         }
-        Finish finish{shared, params, row};
-        collectAgain(finish, areAll, numGroups, kEvery);
+        collectAgain(finish, areListed, numGroups, kEvery);
         if (shared.count > kRoom) {
             Finish::collectCrowded(
-                    shared, params, row, areAll, numGroups, kEvery);
+                    shared, params, row, areListed, numGroups, kEvery);
         } else {
             finish.findIds();
         }
@@ -298,9 +342,8 @@ __global__ __launch_bounds__(kThreads) void boundedFinishKernel(
             .run();
 }
 
-template <Metric kMetric, ListLayout kLayout, int kMostK, int kThreads>
+template <Metric kMetric, ListLayout kLayout, int kRoom, int kThreads>
 void launch(const IvfDirectParams& params, cudaStream_t stream) {
-    constexpr int kRoom = 4 * kMostK;
     using Storage = typename DirectFinish<kThreads, kRoom>::SharedStorage;
     const auto kernel = boundedFinishKernel<kMetric, kLayout, kThreads, kRoom>;
     launchAfterPrevious(
@@ -319,29 +362,35 @@ void launchIvfBoundedFinish(
         cudaStream_t stream) {
     // Of registers a multiprocessor has room for one block of 512 threads.
     constexpr uint32_t kManyRows = 1024;
-    const auto ofMetric = [&]<ListLayout kLayout, int kMostK, int kThreads>() {
+    constexpr int kFew = ivfBoundedRoom(kMostFinishedK);
+    constexpr int kMore = ivfBoundedRoom(kMostFinishedK + 1);
+    constexpr int kMost = ivfBoundedRoom(kMostTableK);
+    const auto ofMetric = [&]<ListLayout kLayout, int kRoom, int kThreads>() {
         const auto start = params.largest
-                ? launch<Metric::InnerProduct, kLayout, kMostK, kThreads>
-                : launch<Metric::L2, kLayout, kMostK, kThreads>;
+                ? launch<Metric::InnerProduct, kLayout, kRoom, kThreads>
+                : launch<Metric::L2, kLayout, kRoom, kThreads>;
         start(params, stream);
     };
     const bool areMany = params.search.rows >= kManyRows;
-    const bool isFew = params.search.k <= kMostFinishedK;
+    const int room = ivfBoundedRoom(params.search.k);
     if (params.search.lists.layout == ListLayout::Interleaved) {
-        // Two forms: none of these was timed.
+        // Few forms: none of these was timed.
         constexpr ListLayout kLayout = ListLayout::Interleaved;
-        isFew && !areMany
-                ? ofMetric.template operator()<kLayout, kMostFinishedK, 512>()
-                : ofMetric.template operator()<kLayout, kMostTableK, 256>();
+        room == kMost ? ofMetric.template operator()<kLayout, kMost, 512>()
+                : room == kFew && !areMany
+                ? ofMetric.template operator()<kLayout, kFew, 512>()
+                : ofMetric.template operator()<kLayout, kMore, 256>();
         return;
     }
     constexpr ListLayout kLayout = ListLayout::Rows;
-    if (isFew) {
-        areMany ? ofMetric.template operator()<kLayout, kMostFinishedK, 128>()
-                : ofMetric.template operator()<kLayout, kMostFinishedK, 512>();
+    if (room == kMost) {
+        ofMetric.template operator()<kLayout, kMost, 512>();
+    } else if (room == kFew) {
+        areMany ? ofMetric.template operator()<kLayout, kFew, 128>()
+                : ofMetric.template operator()<kLayout, kFew, 512>();
     } else {
-        areMany ? ofMetric.template operator()<kLayout, kMostTableK, 256>()
-                : ofMetric.template operator()<kLayout, kMostTableK, 512>();
+        areMany ? ofMetric.template operator()<kLayout, kMore, 256>()
+                : ofMetric.template operator()<kLayout, kMore, 512>();
     }
 }
 

@@ -164,7 +164,12 @@ constexpr int kIvfTableThreads = 512;
 /// Blocks of a multiprocessor, where their tables leave room.
 constexpr int kIvfTableBlocks = 2;
 /// Neighbours that the finish finds of the estimates of these.
-constexpr int kMostTableK = 512;
+constexpr int kMostTableK = 2048;
+/// Vectors that the finish of so many has room for at a time: more than k. A
+/// few numbers of neighbours have kernels.
+constexpr int ivfBoundedRoom(int k) {
+    return k <= kMostFinishedK ? 512 : k <= 512 ? 2048 : 4096;
+}
 
 /// Of a block: the tables, of two bytes a query, and what they are made of.
 constexpr size_t ivfTableSharedBytes(const IvfLists& lists) {
@@ -183,6 +188,18 @@ inline bool hasIvfTableScan(const IvfLists& lists, const DeviceTraits& device) {
             ivfTableSharedBytes(lists) + kIvfBoundedReserved <=
             device.blockSharedBytes;
 }
+
+/// What entries that are sums of two terms have of a query or of a list:
+/// numbers. And the lists that have terms, one for all where vectors are no
+/// residuals; of inner products a list adds nothing.
+constexpr size_t ivfTermsOf(const IvfLists& lists) {
+    return size_t(lists.decoding.numParts) << lists.decoding.partBits;
+}
+constexpr idx_t ivfListsOfTerms(const IvfLists& lists) {
+    return lists.decoding.centroids ? lists.numLists : 1;
+}
+/// Of lists, at most.
+constexpr size_t kMostTermBytes = size_t(112) << 20;
 
 /// Estimates of keys, of tiles of kIvfProductQueries and kIvfProductVectors;
 /// after launchIvfDirectLists and, where there is no counter, launchIvfPairs.
@@ -208,6 +225,13 @@ template <Metric kMetric>
 void launchIvfTableScan(
         const IvfDirectParams& params,
         const DeviceTraits& device,
+        cudaStream_t stream);
+
+/// queryTerms and, where they are wanted, listTerms: once a search. After
+/// launchIvfDirectLists, which makes turnedCodebook.
+void launchIvfTableTerms(
+        const IvfDirectParams& params,
+        bool makesLists,
         cudaStream_t stream);
 
 /// The k nearest of each query, k <= kMostFinishedK, or kMostTableK, of

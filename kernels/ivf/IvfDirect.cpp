@@ -109,6 +109,9 @@ void launchScan(
                 : launchIvfStagedScan<kMetric, kCoding>;
         launch(params, device, stream);
     } else if (params.turnedCodebook) {
+        if (params.queryTerms) {
+            launchIvfTableTerms(params, part.isFirst, stream);
+        }
         launchIvfTableScan<kMetric>(params, device, stream);
     } else if (params.bounds) {
         launchIvfProductScan<kMetric>(params, device.multiprocessors, stream);

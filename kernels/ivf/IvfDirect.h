@@ -25,8 +25,8 @@
 /// tables of entries (IvfTableBound.h), of many queries in parts of these.
 namespace faiss_bits {
 
-/// Queries that such a search has at most, but by estimates of product codes
-/// and by tables: more of them where vectors have so few dimensions that other
+/// Queries that such a search has at most, but by estimates of product codes,
+/// by tables and of some shared codes: more of them where vectors have so few dimensions that other
 /// ways take longer (IvfDirectParams.h).
 idx_t mostIvfDirectQueries(const IvfLists& lists, int k);
 
@@ -37,13 +37,15 @@ std::optional<IvfDirectPlan> planIvfDirect(
         size_t maxBytes);
 
 /// The same of one way: that finds lists, or not; and shares them, or not; and
-/// of product codes goes by tables, or not.
+/// of product codes goes by tables, or not; and of shared ones makes these of
+/// terms, or not, or as is expected to take less time.
 std::optional<IvfDirectPlan> planIvfDirectWay(
         const IvfKnnProblem& problem,
         size_t maxBytes,
         bool findsLists,
         bool shared,
-        bool byTables = false);
+        bool byTables = false,
+        std::optional<bool> byTerms = {});
 
 /// Whether the plan looks at tables: where product codes have no other way by
 /// look-ups in shared memory.

@@ -10,6 +10,7 @@
 #include "kernels/ivf/IvfDirectParams.h"
 #include "kernels/ivf/IvfFoundSort.cuh"
 #include "kernels/ivf/IvfGroupLimit.cuh"
+#include "kernels/ivf/IvfGroupList.cuh"
 #include "kernels/ivf/IvfLeastAhead.cuh"
 #include "kernels/ivf/IvfLowestIds.cuh"
 #include "kernels/ivf/ListVectors.cuh"
@@ -56,11 +57,14 @@ struct DirectFinish {
         const uint32_t total = begin(least);
         const uint32_t limit =
                 findGroups(least, total, k, [](uint32_t key) { return key; });
-        const bool areAll = shared.numGroups > kRoom;
-        const uint32_t numGroups = areAll ? total : shared.numGroups;
-        collect(areAll, numGroups, limit);
+        const uint32_t numGroups = shared.numGroups;
+        const bool areListed = numGroups > kRoom;
+        if (areListed) {
+            listGroups(total, limit);
+        }
+        collect(areListed, numGroups, limit);
         if (shared.count > kRoom) {
-            collectCrowded(shared, params, row, areAll, numGroups, limit);
+            collectCrowded(shared, params, row, areListed, numGroups, limit);
         } else {
             findIds();
         }
@@ -109,8 +113,7 @@ struct DirectFinish {
             uint32_t at,
             uint32_t end,
             uint32_t (&least)[kOfThread]) const {
-        const uint32_t* from = params.least +
-                int64_t(row) * (params.search.stride / kListGroup);
+        const uint32_t* from = leastOfRow();
 #pragma unroll
         for (int i = 0; i < kOfThread; ++i) {
             const uint32_t group = at + i * kThreads;
@@ -119,8 +122,8 @@ struct DirectFinish {
     }
 
     /// Groups that have all keys up to a limit, which is limitOf(key) for a key
-    /// that k of all are not above, if there are so many. More than there is
-    /// room for: all.
+    /// that k of all are not above, if there are so many. Of more than there is
+    /// room for some.
     template <class LimitOf>
     __device__ __forceinline__ uint32_t
     findGroups(Least& some, uint32_t total, uint32_t k, LimitOf limitOf) {
@@ -162,11 +165,28 @@ struct DirectFinish {
         return shared.numGroups < k ? kNanKey - 1 : limit;
     }
 
-    /// Calls take(key, column) for the keys of some groups, or of all, up to a
-    /// limit.
+    /// The least keys of the row's groups.
+    __device__ __forceinline__ uint32_t* leastOfRow() const {
+        return params.least +
+                int64_t(row) * (params.search.stride / kListGroup);
+    }
+
+    /// After findGroups(), of more groups than there is room for: areListed.
+    __device__ __forceinline__ void listGroups(uint32_t total, uint32_t limit)
+            const {
+        listIvfGroups<kThreads>(leastOfRow(), total, limit, &shared.numGroups);
+    }
+
+    /// A group's number.
+    __device__ __forceinline__ uint32_t
+    groupAt(bool areListed, uint32_t i) const {
+        return areListed ? leastOfRow()[i] : shared.groups[i];
+    }
+
+    /// Calls take(key, column) for the keys of groups up to a limit.
     template <class Take>
     __device__ __forceinline__ void forKeys(
-            bool areAll,
+            bool areListed,
             uint32_t numGroups,
             uint32_t limit,
             Take take) const {
@@ -184,9 +204,7 @@ struct DirectFinish {
                 const uint32_t from = at + i * kThreads;
                 some[i] = make_uint4(kNanKey, kNanKey, kNanKey, kNanKey);
                 if (from < fours) {
-                    const uint32_t group = areAll
-                            ? from / kFours
-                            : shared.groups[from / kFours];
+                    const uint32_t group = groupAt(areListed, from / kFours);
                     places[i] = group * kFours + from % kFours;
                     some[i] = keys[places[i]];
                 }
@@ -208,16 +226,19 @@ struct DirectFinish {
     /// Keys up to a limit, and how many there are; of more than there is room
     /// for some.
     __device__ __forceinline__ void collect(
-            bool areAll,
+            bool areListed,
             uint32_t numGroups,
             uint32_t limit) {
-        forKeys(areAll, numGroups, limit, [&](uint32_t key, uint32_t column) {
-            const uint32_t to = atomicAdd(&shared.count, 1u);
-            if (to < kRoom) {
-                shared.keys[to] = key;
-                shared.columns[to] = column;
-            }
-        });
+        forKeys(areListed,
+                numGroups,
+                limit,
+                [&](uint32_t key, uint32_t column) {
+                    const uint32_t to = atomicAdd(&shared.count, 1u);
+                    if (to < kRoom) {
+                        shared.keys[to] = key;
+                        shared.columns[to] = column;
+                    }
+                });
         if constexpr (kAsksPlaces) {
             waitForAllCopies();
         }
@@ -271,7 +292,7 @@ struct DirectFinish {
             SharedStorage& shared,
             const IvfDirectParams& params,
             uint32_t row,
-            bool areAll,
+            bool areListed,
             uint32_t numGroups,
             uint32_t limit) {
         DirectFinish finish{shared, params, row};
@@ -279,7 +300,7 @@ struct DirectFinish {
         __syncthreads(); // all have read the count
         const auto forEach = [&](auto take) {
             finish.forKeys(
-                    areAll,
+                    areListed,
                     numGroups,
                     limit,
                     [&](uint32_t key, uint32_t column) {
@@ -295,7 +316,7 @@ struct DirectFinish {
         // These have room, and are k or more, or those tied with `last` fill
         // them up.
         if (last > 0) {
-            finish.collect(areAll, numGroups, last - 1);
+            finish.collect(areListed, numGroups, last - 1);
         }
         finish.findIds();
         const uint32_t before = shared.count;
@@ -304,7 +325,7 @@ struct DirectFinish {
         }
         const auto forTies = [&](auto take) {
             finish.forKeys(
-                    areAll,
+                    areListed,
                     numGroups,
                     last,
                     [&](uint32_t key, uint32_t column) {

@@ -93,6 +93,12 @@ struct IvfDirectParams {
     /// them
     float* turnedCodebook = nullptr;
     float* turnedSquares = nullptr; ///< [parts]
+    /// Where entries of these tables are sums of two terms, or nullptr: what
+    /// each query adds, [rows, parts, 2^partBits], and for L2 what each list
+    /// adds, [ivfListsOfTerms(), parts, 2^partBits]; launchIvfTableTerms makes
+    /// them
+    float* queryTerms = nullptr;
+    float* listTerms = nullptr;
 
     /// Of queries that share lists: what a tile has of both, and where few
     /// pairs are sorted by launchIvfDirectLists, a counter that

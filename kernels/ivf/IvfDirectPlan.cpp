@@ -6,6 +6,9 @@
 
 #include "kernels/ivf/IvfDirect.h"
 #include "kernels/ivf/IvfDirectScratch.h"
+#include "kernels/ivf/IvfEstimateShape.h"
+#include "kernels/ivf/IvfFewEstimates.h"
+#include "kernels/ivf/IvfStagedParams.h"
 #include "kernels/ivf/IvfTimes.h"
 
 namespace faiss_bits {
@@ -16,6 +19,9 @@ namespace {
 constexpr idx_t kMostQueries = 256;
 /// Of queries that share lists of few dimensions.
 constexpr idx_t kMostAloneQueries = 1024;
+/// Of queries that share interleaved codes whose estimates have no kernel for
+/// few queries a list.
+constexpr idx_t kMostFoursQueries = 512;
 /// Of queries that share product codes, whose estimates take a part of the time
 /// of keys, as far as that was measured: of more, and of more dimensions than
 /// estimates of lists take as wholes, it was not.
@@ -37,6 +43,17 @@ bool canFindLists(const IvfKnnProblem& p) {
     return p.centroids && p.nprobe <= kMostFoundProbes &&
             p.lists.numLists <= kMostFoundLists &&
             p.numQueries * p.lists.numLists <= kMostFoundPairs;
+}
+
+idx_t mostSharedQueries(const IvfLists& lists, int k) {
+    if (lists.coding == ListCoding::Product && lists.d <= kMostProductDims) {
+        return kMostProductQueries;
+    }
+    const bool hasFewEstimates = hasIvfFewEstimates(lists.coding) &&
+            lists.d <= IvfEstimateShape<true>::kDepth;
+    return areSharedByFours(lists) && !hasFewEstimates
+            ? kMostFoursQueries
+            : mostIvfDirectQueries(lists, k);
 }
 
 bool canShare(const IvfKnnProblem& p) {
@@ -63,12 +80,21 @@ size_t bytesOf(const IvfDirectPlan& plan, const IvfKnnProblem& p) {
     return most;
 }
 
-/// As planIvfDirectWay, of queries that share tables.
-std::optional<IvfDirectPlan> planTables(
+/// Whether the terms of all lists have room.
+bool hasIvfTerms(const IvfKnnProblem& p) {
+    return p.metric != Metric::L2 ||
+            size_t(ivfListsOfTerms(p.lists)) * ivfTermsOf(p.lists) *
+                    sizeof(float) <=
+            kMostTermBytes;
+}
+
+/// As planIvfDirectWay, of queries that share tables, in parts that fit.
+std::optional<IvfDirectPlan> planTableParts(
         IvfDirectPlan plan,
         const IvfKnnProblem& p,
         size_t maxBytes) {
-    const auto ofRow = size_t(plan.stride) * sizeof(uint32_t);
+    const size_t ofRow = size_t(plan.stride) * sizeof(uint32_t) +
+            (plan.byTerms ? ivfTermsOf(p.lists) * sizeof(float) : 0);
     const idx_t most = std::clamp<idx_t>(
             idx_t(kMostTableBytes / ofRow), 1, kMostTableRows);
     for (idx_t parts = (p.numQueries + most - 1) / most;;
@@ -84,6 +110,30 @@ std::optional<IvfDirectPlan> planTables(
     }
 }
 
+/// Likewise; as planIvfDirectWay says of byTerms.
+std::optional<IvfDirectPlan> planTables(
+        IvfDirectPlan plan,
+        const IvfKnnProblem& p,
+        size_t maxBytes,
+        std::optional<bool> mayByTerms) {
+    const auto planOf = [&](bool byTerms) -> std::optional<IvfDirectPlan> {
+        if (mayByTerms.value_or(byTerms) != byTerms ||
+            (byTerms && !hasIvfTerms(p))) {
+            return {};
+        }
+        plan.byTerms = byTerms;
+        return planTableParts(plan, p, maxBytes);
+    };
+    const auto whole = planOf(false);
+    const auto byTerms = planOf(true);
+    if (!whole || !byTerms) {
+        return whole ? whole : byTerms;
+    }
+    return ivf_times::ofDirect(*byTerms, p) < ivf_times::ofDirect(*whole, p)
+            ? byTerms
+            : whole;
+}
+
 } // namespace
 
 idx_t mostIvfDirectQueries(const IvfLists& lists, int k) {
@@ -96,12 +146,10 @@ std::optional<IvfDirectPlan> planIvfDirectWay(
         size_t maxBytes,
         bool findsLists,
         bool shared,
-        bool byTables) {
-    const idx_t mostQueries = !shared ? kMostQueries
-            : p.lists.coding == ListCoding::Product &&
-                    p.lists.d <= kMostProductDims
-            ? kMostProductQueries
-            : mostIvfDirectQueries(p.lists, p.k);
+        bool byTables,
+        std::optional<bool> byTerms) {
+    const idx_t mostQueries =
+            shared ? mostSharedQueries(p.lists, p.k) : kMostQueries;
     const bool sharesTables = shared && byTables;
     const bool canGo = sharesTables ? p.numQueries > 1 && p.k <= kMostTableK &&
                     hasIvfTableScan(p.lists, p.device)
@@ -122,7 +170,7 @@ std::optional<IvfDirectPlan> planIvfDirectWay(
     const idx_t padded = p.mostVectors + idx_t(p.nprobe) * (kIvfGroup - 1);
     plan.stride = (padded / kIvfGroup + 1) * kIvfGroup;
     if (sharesTables) {
-        return planTables(plan, p, maxBytes);
+        return planTables(plan, p, maxBytes, byTerms);
     }
     const size_t keys = size_t(plan.stride) * size_t(p.numQueries);
     if (keys * sizeof(uint32_t) >

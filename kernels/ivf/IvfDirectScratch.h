@@ -68,6 +68,10 @@ struct DirectScratch {
             params.turnedSquares =
                     slices.take<float>(size_t(p.lists.decoding.numParts));
         }
+        if (plan.byTerms && p.metric == Metric::L2) {
+            params.listTerms = slices.take<float>(
+                    size_t(ivfListsOfTerms(p.lists)) * ivfTermsOf(p.lists));
+        }
         if (makesBits(plan, p)) {
             IvfLists lists = p.lists;
             wordsOfList = ivfWordsOfList(lists, ivfLongestList(p));
@@ -98,6 +102,10 @@ struct DirectScratch {
         }
         if (sharesTables) {
             params.bounds = slices.take<uint32_t>(2 * rows);
+            if (plan.byTerms) {
+                params.queryTerms =
+                        slices.take<float>(rows * ivfTermsOf(p.lists));
+            }
         } else if (hasEstimates(plan, p)) {
             params.bounds = slices.take<uint32_t>(2 * rows);
             params.codebook = slices.take<uint16_t>(

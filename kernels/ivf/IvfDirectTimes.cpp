@@ -47,6 +47,9 @@ constexpr double kFoursTime = 17e-6;
 constexpr double kFoursDecodingTime = 0.5e-12;
 constexpr double kFoursTermTime = 0.25e-12;
 constexpr double kFoursMoreDims = 32;
+/// Where they are more than finish at once, what each takes at the end: by
+/// arithmetic.
+constexpr double kFoursFinishTime = 35e-9;
 // Of a test of ids: to make the bits of vectors for queries that share lists,
 // and to test the ids of a query by itself. The bits may be of more than is
 // probed, and a query by itself leaves out what has none: a third is for that.
@@ -84,6 +87,11 @@ constexpr double kTableEntryTime = 1.25e-12;
 constexpr double kTableFinishTime = 36e-9;
 constexpr double kTableScoreTime = 2e-12;
 constexpr int kH100Multiprocessors = 132;
+/// Where entries are sums of terms: to begin, a part of the queries; an
+/// operation for a term; a number of a table for eight. By arithmetic.
+constexpr double kTermsTime = 6e-6;
+constexpr double kTermTime = 0.15e-12;
+constexpr double kTermEntryTime = 6e-12;
 
 // Of queries by themselves, fitted to 1 to 64 of them, 8 to 128 of 1,024 and
 // 4,096 lists of 2^20 x 128, k = 10 and 100 (H200,
@@ -147,8 +155,7 @@ double tableCandidates(const IvfKnnProblem& p) {
     const double upToLimit =
             p.k < groups ? -groups * std::log1p(-p.k / groups) : vectors;
     const double most = std::min(kWithinBound * upToLimit, vectors);
-    const double room =
-            4 * (p.k <= kMostFinishedK ? kMostFinishedK : kMostTableK);
+    const double room = ivfBoundedRoom(p.k);
     return most <= room ? most : kMore * p.k;
 }
 
@@ -166,14 +173,20 @@ double ofTableScan(const IvfDirectPlan& plan, const IvfKnnProblem& p) {
     const double rows = double(1 << p.lists.decoding.partBits);
     const double lookUps = kTableLookUpTime * p.lists.decoding.numParts;
     const double multiprocessors = std::max(p.device.multiprocessors, 1);
-    const double scan = inTiles * (lookUps + kTableKeepTime) +
-            tiles * rows * p.lists.d * kTableEntryTime;
+    const double ofTermLists =
+            p.metric == Metric::L2 ? double(ivfListsOfTerms(p.lists)) : 0;
+    const double tables = plan.byTerms
+            ? (queries + ofTermLists) * rows * p.lists.d * kTermTime +
+                    tiles * rows * p.lists.decoding.numParts * kTermEntryTime
+            : tiles * rows * p.lists.d * kTableEntryTime;
+    const double scan = inTiles * (lookUps + kTableKeepTime) + tables;
     // The last of a multiprocessor's queries has it for itself, and takes
     // longer.
     const double finish = (queries + multiprocessors) *
             (kTableFinishTime +
              tableCandidates(p) * p.lists.d * kTableScoreTime);
-    return parts * kTablesTime + pairs * kEstimateTime +
+    return parts * (kTablesTime + (plan.byTerms ? kTermsTime : 0)) +
+            pairs * kEstimateTime +
             kH100Multiprocessors / multiprocessors * (scan + finish);
 }
 
@@ -205,7 +218,8 @@ double ofFoursScan(const IvfKnnProblem& p) {
     const double bits = p.lists.idTest.isThere()
             ? kBitsTime + kBitTime * double(p.lists.numVectors)
             : 0;
-    return kFoursTime + bits +
+    const double more = std::max(double(p.numQueries) - kFinishedAtOnce, 0.0);
+    return kFoursTime + bits + more * kFoursFinishTime +
             vectors * (p.lists.d + kFoursMoreDims) *
             (tiles * kFoursDecodingTime + probes * kFoursTermTime);
 }

@@ -52,13 +52,16 @@ struct IvfFloorsFinish {
         const ListsAhead lists(shared, params);
         uint32_t limit = findGroups(least, total, k, bound);
         lists.write(shared);
-        const bool areAll = shared.finish.numGroups > kRoom;
-        const uint32_t numGroups = areAll ? total : shared.finish.numGroups;
-        finish.collect(areAll, numGroups, limit);
+        const uint32_t numGroups = shared.finish.numGroups;
+        const bool areListed = numGroups > kRoom;
+        if (areListed) {
+            finish.listGroups(total, limit);
+        }
+        finish.collect(areListed, numGroups, limit);
         if (shared.finish.count > k + kMostMore) {
             limit = closerLimit(
-                    shared, params, row, areAll, numGroups, limit, bound);
-            finish.collect(areAll, numGroups, limit);
+                    shared, params, row, areListed, numGroups, limit, bound);
+            finish.collect(areListed, numGroups, limit);
         }
         if (shared.finish.count > kRoom) {
             scoreAll(shared, params, row, total, limit);
@@ -201,7 +204,7 @@ struct IvfFloorsFinish {
             SharedStorage& shared,
             const IvfDirectParams& params,
             uint32_t row,
-            bool areAll,
+            bool areListed,
             uint32_t numGroups,
             uint32_t limit,
             float bound) {
@@ -211,7 +214,7 @@ struct IvfFloorsFinish {
         const uint32_t lowest = lowestLimiting();
         const auto forEach = [&](auto take) {
             finish.forKeys(
-                    areAll,
+                    areListed,
                     numGroups,
                     limit,
                     [&](uint32_t key, uint32_t column) {

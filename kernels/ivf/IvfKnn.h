@@ -60,6 +60,9 @@ struct IvfDirectPlan {
     /// Of product codes: estimates by tables of entries, for queries that share
     /// them (IvfTableScan.cuh), or for each by itself (IvfBookTables.cuh)
     bool byTables = false;
+    /// Of shared tables: entries are sums of a query's and a list's terms,
+    /// which are made first (IvfTableTerms.cu)
+    bool byTerms = false;
     idx_t rowsAtATime = 0; ///< queries
     bool selects = false;  ///< of distances, as k is large
     SelectPlan selection;  ///< then
@@ -143,8 +146,9 @@ IvfKnnPlan planIvfDistances(const IvfKnnProblem& problem, size_t maxBytes);
 ///          vector of their lists, for 32 vectors more a list, and for every
 ///          list of the index where they find lists; of product codes that they
 ///          share 512 bytes a dimension, too, or by tables 4 a number of the
-///          codebook, and queries in parts of up to 384 MiB; where they share
-///          lists and ids are looked up (IvfLists::idTest), 4 bytes for 32
+///          codebook, and queries in parts of up to 384 MiB, where they are of
+///          terms with 4 bytes for each row of a part of a query, and as much
+///          of a list, up to 112 MiB; where they share lists and ids are looked up (IvfLists::idTest), 4 bytes for 32
 ///          vectors of the index and 4 a list, or up to four times that
 /// Errors   throws Error on a bad argument (named) or a failed launch
 /// Cost     few queries: 3 d operations of float64 a pair, three or four

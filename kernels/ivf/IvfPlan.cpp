@@ -351,10 +351,11 @@ IvfKnnPlan planIvfKnn(const IvfKnnProblem& p, size_t maxBytes) {
 std::string IvfKnnPlan::toString() const {
     if (direct) {
         return formatMessage(
-                "IVF: direct, %s%s%s%zu bytes%s",
+                "IVF: direct, %s%s%s%s%zu bytes%s",
                 direct->findsLists ? "finds lists, " : "",
                 direct->shared ? "shares lists, " : "",
                 direct->byTables ? "by tables, " : "",
+                direct->byTerms ? "of terms, " : "",
                 bytes,
                 direct->selects ? ("; " + direct->selection.toString()).c_str()
                                 : "");

@@ -47,6 +47,19 @@
 ///     e = 0.5625 M step + (d + 32) (v / 2) (|s| Y + C) + v |q| (|c| + Y)
 ///         + 2^-105
 ///
+/// **Sums of terms.** Where float64 makes a query's and a list's term of an
+/// entry,
+///
+///     L2   -2 <q_m, y_m>  and  |y_m|^2 + 2 <c_m, y_m>,
+///
+/// each is rounded to float32, and so is their sum: u (2 |q_m| |y_m| + |y_m|^2
+/// + 2 |c_m| |y_m|) and u of the entry, for p + 4 roundings above. With |q| <=
+/// |s| + |c|, and 2 u |s| Y as s is not rounded here, that is no more than 3 u
+/// (|s| + Y)^2 + v |c| Y in all: e has v |c| Y more. That entries are beyond
+/// their ranges for it must not add up to more than what sums have room for: a
+/// step is 2^-27 |c| Y at least, so that it is 32 steps, and the norms'
+/// enlargement leaves 63. The inner product's entries are the query's alone.
+///
 /// Norms are sums in float32, off by far less than 2^-10 of themselves, which
 /// all are enlarged by; squares of small numbers are lost to them, less than
 /// sqrt(d) 2^-74 of a root, and all have 2^-69 more. A step is 2^-100 at least,
@@ -106,8 +119,18 @@ BITS_HOST_DEVICE bool isBounded(float query, float centroid, float longest) {
             longest <= ivf_estimate::kGreatest;
 }
 
+/// That of a pair whose entries are sums of terms, from that of others.
 template <Metric kMetric>
-BITS_HOST_DEVICE Bound boundOf(const PairNorms& pair, int parts, int d) {
+BITS_HOST_DEVICE float stepOfTerms(float step, const PairNorms& pair) {
+    return kMetric == Metric::L2
+            ? fmaxf(step, 0x1p-27f * pair.centroid * pair.longest)
+            : step;
+}
+
+/// areTerms: entries are sums of terms
+template <Metric kMetric>
+BITS_HOST_DEVICE Bound
+boundOf(const PairNorms& pair, int parts, int d, bool areTerms = false) {
     constexpr float kUnit = float(ivf_estimate::kUnit);
     const float rounded = 0.5625f * float(parts) * pair.step;
     const float sums = float(d + 32) * (0.5f * kUnit);
@@ -115,8 +138,10 @@ BITS_HOST_DEVICE Bound boundOf(const PairNorms& pair, int parts, int d) {
     if constexpr (kMetric == Metric::L2) {
         const float both = pair.query + pair.longest;
         bound.root = kUp * (0.5f * kUnit) * (both + pair.centroid);
-        bound.square =
-                kUp * (rounded + sums * both * both) + ivf_estimate::kLeast;
+        const float terms =
+                areTerms ? kUnit * pair.centroid * pair.longest : 0.0f;
+        bound.square = kUp * (rounded + sums * both * both + terms) +
+                ivf_estimate::kLeast;
     } else {
         bound.square = kUp *
                         (rounded +

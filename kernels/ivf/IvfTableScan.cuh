@@ -41,13 +41,18 @@ struct IvfTableScan {
         const uint64_t tiles = order.numTiles();
         uint32_t tile = uint32_t(tiles * blockIdx.x / gridDim.x);
         const auto end = uint32_t(tiles * (blockIdx.x + 1) / gridDim.x);
-        while (tile < end) {
-            const IvfRun run = order.runOf(tile);
+        if (tile == end) {
+            return;
+        }
+        for (IvfRun run = order.runOf(tile);; run = order.behind(run)) {
             const uint32_t last = min(run.end, end);
             tables.build(run);
             scan(run,
                  min(run.length, run.first + (last - tile) * kIvfTableVectors));
             tile = last;
+            if (tile == end) {
+                return;
+            }
         }
     }
 

@@ -6,10 +6,12 @@
 /// (Andre, Kermarrec and Le Scouarnec 2015, "quantized tables"), which are
 /// small enough here for exact sums of all entries in 16 bits.
 ///
-/// A block makes them: 2^bits rows times d components times eight queries.
+/// A block makes them: 2^bits rows times d components times eight queries; or
+/// of terms that are there (IvfTableTerms.cu), whatever the components.
 ///
 /// Bound by: those operations of float32, and as long, the codebook that is
-/// read once a tile of queries, from the second-level cache.
+/// read once a tile of queries, from the second-level cache. Of terms: reads of
+/// these there, 36 bytes for eight entries.
 #pragma once
 
 #include "kernels/ivf/IvfBoundedScans.h"
@@ -68,7 +70,11 @@ struct IvfTables {
             setFact(run, int(threadIdx.x / kWarpSize));
         }
         __syncthreads();
-        fill();
+        if (params.queryTerms) {
+            addTerms(run);
+        } else {
+            fill();
+        }
         __syncthreads();
     }
 
@@ -136,19 +142,28 @@ struct IvfTables {
         }
     }
 
-    /// Squares of the parts of queries.
+    /// Squares of the parts of queries, each by some lanes: few long parts are
+    /// few sums.
     __device__ __forceinline__ void measureParts() const {
+        constexpr int kLanes = kWarpSize / kQueries;
         const int dims = partDims();
-        for (int i = int(threadIdx.x); i < numParts() * kQueries;
-             i += kThreads) {
-            const float* from =
-                    residuals + i / kQueries * dims * kQueries + i % kQueries;
+        const int lane = int(threadIdx.x % kWarpSize);
+        for (int part = int(threadIdx.x / kWarpSize); part < numParts();
+             part += kThreads / kWarpSize) {
+            const float* from = residuals + part * dims * kQueries;
             float square = 0;
-            for (int c = 0; c < dims; ++c) {
-                const float s = from[c * kQueries];
+#pragma unroll 4
+            for (int i = lane; i < dims * kQueries; i += kWarpSize) {
+                const float s = from[i];
                 square = __fmaf_rn(s, s, square);
             }
-            lows[i] = square;
+#pragma unroll
+            for (int lanes = kQueries; lanes < kQueries * kLanes; lanes *= 2) {
+                square += __shfl_xor_sync(kFullWarp, square, lanes);
+            }
+            if (lane < kQueries) {
+                lows[part * kQueries + lane] = square;
+            }
         }
     }
 
@@ -189,7 +204,11 @@ struct IvfTables {
         pair.centroid = ivf_table::normOf(sums[kCenter]);
         pair.longest = ivf_table::normOf(longest);
         pair.products = sums[kSize] * ivf_table::kUp;
+        const bool areTerms = params.queryTerms != nullptr;
         pair.step = ivf_table::stepOf(widths, numParts());
+        if (areTerms) {
+            pair.step = ivf_table::stepOfTerms<kMetric>(pair.step, pair);
+        }
         const float base = kMetric == Metric::L2 ? sums[kSquare] + low
                                                  : low - sums[kProduct];
         shared.facts[q].base = isBounded ? base : NAN;
@@ -199,7 +218,7 @@ struct IvfTables {
         // All that scan a part of the list for a pair have the same bound.
         if (run.first == 0 && uint32_t(q) < run.numRows) {
             const ivf_product::Bound bound = ivf_table::boundOf<kMetric>(
-                    pair, numParts(), params.search.d);
+                    pair, numParts(), params.search.d, areTerms);
             uint32_t* to = params.bounds + 2 * shared.facts[q].row;
             // None is negative; what is no number is greater than all.
             atomicMax(to, isBounded ? __float_as_uint(bound.root) : kNoBound);
@@ -214,7 +233,6 @@ struct IvfTables {
         const int dims = partDims();
         const int half = 1 << (bits() - 1);
         const int items = numParts() * half;
-        const auto* inverses = shared.inverses;
         for (int i = int(threadIdx.x); i < items; i += kThreads) {
             const int part = i >> (bits() - 1);
             const int row = i & (half - 1);
@@ -251,46 +269,90 @@ struct IvfTables {
                     }
                 }
             }
-            const auto* lowest =
-                    reinterpret_cast<const float4*>(lows) + part * 2;
 #pragma unroll
             for (int r = 0; r < 2; ++r) {
-                const auto two = [&](int q,
-                                     float low,
-                                     float lowOfNext,
-                                     float a,
-                                     float b) {
-                    return numberOf(products[r][q], squares[r], low, a) |
-                            numberOf(
-                                    products[r][q + 1],
-                                    squares[r],
-                                    lowOfNext,
-                                    b)
-                            << 16;
-                };
-                const float4 l = lowest[0];
-                const float4 h = lowest[1];
-                const float4 a = inverses[0];
-                const float4 b = inverses[1];
-                entries[2 * i + r] = make_uint4(
-                        two(0, l.x, l.y, a.x, a.y),
-                        two(2, l.z, l.w, a.z, a.w),
-                        two(4, h.x, h.y, b.x, b.y),
-                        two(6, h.z, h.w, b.z, b.w));
+#pragma unroll
+                for (int q = 0; q < kQueries; ++q) {
+                    products[r][q] = kMetric == Metric::L2
+                            ? __fmaf_rn(-2.0f, products[r][q], squares[r])
+                            : -products[r][q];
+                }
+                put(2 * i + r, part, products[r]);
             }
         }
     }
 
-    /// What is no number, of a query without estimates, counts as 0.
-    __device__ __forceinline__ static uint32_t numberOf(
-            float product,
-            float square,
+    /// The same of terms that are there.
+    __device__ __forceinline__ void addTerms(const IvfRun& run) const {
+        const int half = 1 << (bits() - 1);
+        const int items = numParts() * half;
+        const auto* ofQueries =
+                reinterpret_cast<const float2*>(params.queryTerms);
+        const auto* ofList = reinterpret_cast<const float2*>(params.listTerms);
+        if (params.search.lists.decoding.centroids) {
+            ofList += int64_t(run.list) * items;
+        }
+#pragma unroll 1
+        for (int i = int(threadIdx.x); i < items; i += kThreads) {
+            float2 terms[kQueries];
+#pragma unroll
+            for (int q = 0; q < kQueries; ++q) {
+                // Of queries that are not there those of the first row. All
+                // have less than 2^29 numbers.
+                terms[q] = ofQueries[shared.facts[q].row * uint32_t(items) + i];
+            }
+            float2 more = make_float2(0, 0);
+            if constexpr (kMetric == Metric::L2) {
+                more = ofList[i];
+            }
+            float low[kQueries];
+            float high[kQueries];
+#pragma unroll
+            for (int q = 0; q < kQueries; ++q) {
+                low[q] = __fadd_rn(terms[q].x, more.x);
+                high[q] = __fadd_rn(terms[q].y, more.y);
+            }
+            const int part = i >> (bits() - 1);
+            put(2 * i, part, low);
+            put(2 * i + 1, part, high);
+        }
+    }
+
+    /// A row's entries, in steps.
+    __device__ __forceinline__ void put(
+            int at,
+            int part,
+            const float (&of)[kQueries]) const {
+        const auto* lowest = reinterpret_cast<const float4*>(lows) + part * 2;
+        const float4 l = lowest[0];
+        const float4 h = lowest[1];
+        const float4 a = shared.inverses[0];
+        const float4 b = shared.inverses[1];
+        entries[at] = make_uint4(
+                twoOf(of[0], l.x, a.x, of[1], l.y, a.y),
+                twoOf(of[2], l.z, a.z, of[3], l.w, a.w),
+                twoOf(of[4], h.x, b.x, of[5], h.y, b.y),
+                twoOf(of[6], h.z, b.z, of[7], h.w, b.w));
+    }
+
+    /// Those of two queries in a word. What is no number, of a query without
+    /// estimates, counts as 0. Numbers below 2^23 are rounded by adding that:
+    /// of conversions there are 16 in a cycle and multiprocessor.
+    __device__ __forceinline__ static uint32_t twoOf(
+            float entry,
             float low,
-            float inverse) {
-        const float entry = kMetric == Metric::L2
-                ? __fmaf_rn(-2.0f, product, square)
-                : -product;
-        return __float2uint_rn(ivf_table::scaledEntry(entry, low, inverse));
+            float inverse,
+            float next,
+            float lowOfNext,
+            float inverseOfNext) {
+        const auto numberOf = [](float scaled) {
+            return __float_as_uint(__fadd_rn(scaled, 0x1p23f));
+        };
+        return __byte_perm(
+                numberOf(ivf_table::scaledEntry(entry, low, inverse)),
+                numberOf(
+                        ivf_table::scaledEntry(next, lowOfNext, inverseOfNext)),
+                0x5410);
     }
 };
 

@@ -18,6 +18,7 @@ struct IvfRun {
     const uint32_t* columns; // as the rows
     uint32_t list;
     uint32_t length; // of the list
+    uint32_t left;   // pairs of the list from the rows on
     uint32_t numRows;
     uint32_t first; // vector of the list, of the first tile
     uint32_t end;   // tile behind the last
@@ -68,10 +69,26 @@ struct IvfTileOrder {
         run.columns = params.pairColumns + at;
         run.list = list;
         run.length = length;
-        run.numRows = min(params.counts[list] - pair, uint32_t(kQueries));
+        run.left = params.counts[list] - pair;
+        run.numRows = min(run.left, uint32_t(kQueries));
         run.first = inList % across * kVectors;
         run.end = tile + across - inList % across;
         return run;
+    }
+
+    /// The tiles behind a run: in the same list nothing has to be read.
+    __device__ __forceinline__ IvfRun behind(const IvfRun& run) const {
+        if (run.left <= kQueries) {
+            return runOf(run.end);
+        }
+        IvfRun next = run;
+        next.rows += kQueries;
+        next.columns += kQueries;
+        next.left -= kQueries;
+        next.numRows = min(next.left, uint32_t(kQueries));
+        next.first = 0;
+        next.end += (run.length + kVectors - 1) / kVectors;
+        return next;
     }
 
    private:

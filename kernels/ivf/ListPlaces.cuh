@@ -101,4 +101,29 @@ class CodesOfVector {
     int bits_;
 };
 
+/// Whether two vectors of a list have the same product code.
+template <class Codes>
+__device__ __forceinline__ bool haveSameCodes(
+        const IvfLists& lists,
+        uint32_t list,
+        uint32_t a,
+        uint32_t b) {
+    const ListDecoding& decoding = lists.decoding;
+    const auto codesOf = [&](uint32_t vector) {
+        return Codes(
+                lists.vectors[list],
+                vector,
+                decoding.numParts,
+                decoding.partBits);
+    };
+    const Codes ofA = codesOf(a);
+    const Codes ofB = codesOf(b);
+    uint32_t different = 0;
+#pragma unroll 8
+    for (int part = 0; part < decoding.numParts; ++part) {
+        different |= uint32_t(ofA(part)) ^ uint32_t(ofB(part));
+    }
+    return different == 0;
+}
+
 } // namespace faiss_bits

@@ -14,9 +14,11 @@ inline IvfKnnPlan planOf(
         bool findsLists,
         bool shared,
         size_t maxBytes = kMostBytes,
-        bool byTables = false) {
+        bool byTables = false,
+        std::optional<bool> byTerms = {}) {
     IvfKnnPlan plan;
-    plan.direct = planIvfDirectWay(p, maxBytes, findsLists, shared, byTables);
+    plan.direct = planIvfDirectWay(
+            p, maxBytes, findsLists, shared, byTables, byTerms);
     if (plan.direct) {
         plan.rowsAtATime = p.numQueries;
         plan.bytes = plan.direct->bytes;

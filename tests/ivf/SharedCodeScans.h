@@ -63,6 +63,32 @@ struct SharedCodeScans {
         }
     }
 
+    /// More groups of 32 within the limit than the finish has room for: where
+    /// many vectors are equal, and where none has an estimate.
+    void manyGroups(std::initializer_list<int> ks) const {
+        for (ListFill fill :
+             {ListFill::Equal, ListFill::Duplicates, ListFill::NotFinite}) {
+            for (int k : ks) {
+                KernelCase c = make(uint32_t(k));
+                c.fill = fill;
+                c.metric = k % 2 ? Metric::InnerProduct : Metric::L2;
+                c.k = k;
+                c.q = 2;
+                c.nprobe = 3;
+                c.lengths = {
+                        k <= 128           ? 20000
+                                : k <= 512 ? 70000
+                                           : 140000,
+                        0,
+                        900};
+                expect(c);
+                if (testing::Test::HasFatalFailure()) {
+                    return;
+                }
+            }
+        }
+    }
+
     /// More neighbours than there are, and fewer.
     void neighbours(std::initializer_list<int> ks) const {
         for (int k : ks) {

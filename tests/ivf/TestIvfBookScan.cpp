@@ -151,6 +151,10 @@ TEST_F(IvfBookScan, NeighboursAndWhatThereIs) {
     scansOf({64, 16}).neighbours({1, 31, 32, 33, 128, 129});
 }
 
+TEST_F(IvfBookScan, ManyGroups) {
+    scansOf({64, 16}).manyGroups({1, 10, 128});
+}
+
 TEST_F(IvfBookScan, LongListsOfManyBlocks) {
     for (Metric metric : {Metric::L2, Metric::InnerProduct}) {
         KernelCase c = caseOf({128, 32}, 9);

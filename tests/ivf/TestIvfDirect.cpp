@@ -332,6 +332,22 @@ void expectTies(ListIds kind, int length, int q) {
     expectDirect(KernelLists(c));
 }
 
+/// More groups of 32 within the limit than the finish has room for.
+TEST_F(IvfDirectSearch, SmallManyGroups) {
+    for (int d : {3, 40}) {
+        for (int k : {1, 128}) {
+            KernelCase c = someCase(uint32_t(d + k));
+            c.fill = k == 1 ? ListFill::Equal : ListFill::Duplicates;
+            c.lengths = {20000, 0, 900};
+            c.nprobe = 3;
+            c.q = 2;
+            c.d = d;
+            c.k = k;
+            expectDirect(KernelLists(c));
+        }
+    }
+}
+
 TEST_F(IvfDirectSearch, SmallTiesOfManyColumns) {
     expectTies(ListIds::Given64, 300, 2);
 }

@@ -104,6 +104,10 @@ TEST_F(IvfFloors, NeighboursAndWhatThereIs) {
     scans.neighbours({1, 2, 15, 16, 31, 32, 33, 96, 97, 127, 128});
 }
 
+TEST_F(IvfFloors, ManyGroups) {
+    scansOf(32).manyGroups({1, 10, 128});
+}
+
 /// Groups of 32 columns that are fewer than k, as many, and more: of the first
 /// two all estimates set the limit.
 TEST_F(IvfFloors, FewGroupsAndManyNeighbours) {

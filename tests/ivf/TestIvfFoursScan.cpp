@@ -167,7 +167,7 @@ TEST_P(IvfFoursScan, ManyNeighbours) {
 TEST_P(IvfFoursScan, EveryGrid) {
     // Blocks that begin and end within a run, have many, or none.
     for (int multiprocessors : {1, 3, 132}) {
-        for (idx_t q : {4, 64, 256}) {
+        for (idx_t q : {4, 64, 256, 512}) {
             KernelCase c = foursCase(130, uint32_t(multiprocessors + q));
             c.lengths = unevenLengths(5, 700, c.seed);
             c.nprobe = 3;

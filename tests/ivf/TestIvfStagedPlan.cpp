@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include "kernels/ivf/IvfDirect.h"
 #include "kernels/ivf/IvfFloors.h"
 #include "kernels/ivf/IvfKnn.h"
 #include "kernels/ivf/IvfStagedParams.h"
@@ -215,6 +216,42 @@ TEST(IvfStagedPlan, FiltersCostQueriesThatShareMore) {
         }
     }
     EXPECT_LT(time(false, 32, true), time(true, 32, true));
+}
+
+/// Whose estimates have no kernel for few queries a list: a random cell of 284
+/// queries took 0.352 ms by these (h200/ivf_sweep.json, cell 49).
+TEST(IvfStagedPlan, SomeMoreQueriesShareCodes) {
+    const float centroids = 0; // never read
+    IvfKnnProblem p = someProblem();
+    p.lists.coding = ListCoding::Scalar6;
+    p.lists.layout = ListLayout::Interleaved;
+    p.lists.decoding.centroids = &centroids;
+    p.lists.d = 366;
+    p.lists.numLists = 239;
+    p.lists.numVectors = 10255;
+    p.numQueries = 284;
+    p.nprobe = 4;
+    p.k = 1;
+    p.longestList = 800;
+    p.mostVectors = 2000;
+    const auto isShared = [](const IvfKnnProblem& of) {
+        return planIvfDirectWay(of, size_t(448) << 20, false, true).has_value();
+    };
+    const IvfKnnPlan plan = planIvfKnn(p, size_t(448) << 20);
+    EXPECT_TRUE(plan.direct && plan.direct->shared) << plan.toString();
+    p.numQueries = 512;
+    EXPECT_TRUE(isShared(p));
+    p.numQueries = 513;
+    EXPECT_FALSE(isShared(p));
+    p.numQueries = 257;
+    for (ListCoding coding : kStagedCodings) {
+        p.lists.coding = coding;
+        for (int d : {33, 128, 129}) {
+            p.lists.d = d;
+            EXPECT_EQ(isShared(p), d == 129 || coding != ListCoding::Scalar8)
+                    << int(coding) << " " << d;
+        }
+    }
 }
 
 } // namespace

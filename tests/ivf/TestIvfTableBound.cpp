@@ -24,9 +24,17 @@ float squareOf(const std::vector<float>& x, Sums order) {
     return dotOf(x, x, order);
 }
 
+double exactDotOf(const std::vector<float>& x, const std::vector<float>& y) {
+    double sum = 0;
+    for (size_t i = 0; i < x.size(); ++i) {
+        sum = std::fma(double(x[i]), double(y[i]), sum);
+    }
+    return sum;
+}
+
 /// Written from the comment of IvfTableBound.h.
 template <Metric kMetric>
-Estimates estimatesOf(const Search& search, Sums order) {
+Estimates estimatesOf(const Search& search, Sums order, bool areTerms) {
     using namespace ivf_table;
     constexpr bool kIsL2 = kMetric == Metric::L2;
     const int d = int(search.q.size());
@@ -61,7 +69,10 @@ Estimates estimatesOf(const Search& search, Sums order) {
     pair.longest = normOf(longest);
     pair.products = kIsL2 ? 0 : sumOf(sizes, Sums::Forward) * kUp;
     pair.step = stepOf(widths, search.parts);
-    found.bound = boundOf<kMetric>(pair, search.parts, d);
+    if (areTerms) {
+        pair.step = stepOfTerms<kMetric>(pair.step, pair);
+    }
+    found.bound = boundOf<kMetric>(pair, search.parts, d, areTerms);
     const float base =
             kIsL2 ? square + lows : lows - dotOf(search.c, search.q, order);
     const float inverse = 1 / pair.step;
@@ -75,9 +86,16 @@ Estimates estimatesOf(const Search& search, Sums order) {
         for (int part = 0; part < search.parts; ++part) {
             const std::vector<float> of = partOf(y, part, dims);
             const float product = dotOf(of, partOf(s, part, dims), order);
-            const float entry = kIsL2
-                    ? std::fma(-2.0f, product, squareOf(of, order))
-                    : -product;
+            float entry = kIsL2 ? std::fma(-2.0f, product, squareOf(of, order))
+                                : -product;
+            if (areTerms) {
+                const double ofQuery =
+                        exactDotOf(of, partOf(search.q, part, dims));
+                const double ofList = exactDotOf(of, of) +
+                        2 * exactDotOf(of, partOf(search.c, part, dims));
+                entry = kIsL2 ? float(-2 * ofQuery) + float(ofList)
+                              : float(-ofQuery);
+            }
             sum += uint32_t(std::nearbyint(
                     scaledEntry(entry, ranges[part].low, inverse)));
         }
@@ -87,10 +105,10 @@ Estimates estimatesOf(const Search& search, Sums order) {
     return found;
 }
 
-Estimates estimatesOf(const Search& search, Sums order) {
+Estimates estimatesOf(const Search& search, Sums order, bool areTerms = false) {
     return search.metric == Metric::L2
-            ? estimatesOf<Metric::L2>(search, order)
-            : estimatesOf<Metric::InnerProduct>(search, order);
+            ? estimatesOf<Metric::L2>(search, order, areTerms)
+            : estimatesOf<Metric::InnerProduct>(search, order, areTerms);
 }
 
 /// As CodedEstimates::hold. A search without a bound fails.
@@ -98,8 +116,9 @@ testing::AssertionResult holds(
         const Search& search,
         Sums order,
         double* used = nullptr,
-        float part = 1) {
-    const Estimates found = estimatesOf(search, order);
+        float part = 1,
+        bool areTerms = false) {
+    const Estimates found = estimatesOf(search, order, areTerms);
     if (!found.isBounded) {
         return testing::AssertionFailure() << "no bound";
     }
@@ -168,6 +187,8 @@ TEST(IvfTableBound, HoldsForRandomVectors) {
                         ASSERT_TRUE(holds(search, order))
                                 << "size=" << size << " offset=" << offset;
                     }
+                    ASSERT_TRUE(holds(search, Sums::Forward, nullptr, 1, true))
+                            << "size=" << size << " offset=" << offset;
                 }
             }
         }
@@ -193,8 +214,11 @@ TEST(IvfTableBound, HoldsWhereSquaresAreNothing) {
                         search.y[1].push_back(i % 2 ? -y : y);
                         search.y[2].push_back(y);
                     }
-                    EXPECT_TRUE(holds(search, Sums::Forward))
-                            << exponent << " " << ofQuery << " " << swapped;
+                    for (bool areTerms : {false, true}) {
+                        EXPECT_TRUE(holds(
+                                search, Sums::Forward, nullptr, 1, areTerms))
+                                << exponent << " " << ofQuery << " " << swapped;
+                    }
                 }
             }
         }
@@ -245,6 +269,32 @@ TEST(IvfTableBound, ComesCloseAndNoLessWouldDo) {
             EXPECT_GT(used, 0.6) << parts << " " << int(metric);
             EXPECT_LE(used, 1) << parts;
             EXPECT_FALSE(holds(search, Sums::Forward, nullptr, 0.6f)) << parts;
+        }
+    }
+}
+
+/// Lists that are far from the origin, and queries near to them, so that terms
+/// are much greater than entries.
+TEST(IvfTableBound, TermsHoldFarFromTheOrigin) {
+    std::mt19937 random(5);
+    std::normal_distribution<float> normal;
+    for (int parts : {1, 8, 24}) {
+        for (float far : {1e2f, 1e4f, 1e6f, 1e8f}) {
+            for (int i = 0; i < 20; ++i) {
+                const int d = 12 * parts;
+                Search search{Metric::L2, parts, {}, {}, Rows(40)};
+                for (int c = 0; c < d; ++c) {
+                    search.c.push_back(far * (1 + normal(random)));
+                    search.q.push_back(search.c.back() + normal(random));
+                }
+                for (auto& row : search.y) {
+                    for (int c = 0; c < d; ++c) {
+                        row.push_back(normal(random));
+                    }
+                }
+                ASSERT_TRUE(holds(search, Sums::Forward, nullptr, 1, true))
+                        << parts << " " << far;
+            }
         }
     }
 }

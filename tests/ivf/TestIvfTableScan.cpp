@@ -22,18 +22,22 @@ KernelCase caseOf(int partDims, int parts, uint32_t seed) {
 IvfKnnPlan planByTables(
         const IvfKnnProblem& p,
         bool findsLists = false,
-        size_t maxBytes = kMostBytes) {
-    return planOf(p, findsLists, true, maxBytes, true);
+        size_t maxBytes = kMostBytes,
+        std::optional<bool> byTerms = {}) {
+    return planOf(p, findsLists, true, maxBytes, true, byTerms);
 }
 
 void expectByTables(const KernelCase& c) {
     const KernelLists lists(c);
     const IvfKnnProblem p = lists.plainProblem();
-    const IvfKnnPlan plan = planByTables(p);
-    ASSERT_TRUE(plan.direct) << c;
-    lists.expectExact(lists.run(plan, p));
-    // Whatever the scratch holds.
-    lists.expectExact(lists.run(plan, p, 0));
+    for (bool byTerms : {false, true}) {
+        const IvfKnnPlan plan = planByTables(p, false, kMostBytes, byTerms);
+        ASSERT_TRUE(plan.direct) << c;
+        ASSERT_EQ(plan.direct->byTerms, byTerms) << c;
+        lists.expectExact(lists.run(plan, p));
+        // Whatever the scratch holds.
+        lists.expectExact(lists.run(plan, p, 0));
+    }
 }
 
 SharedCodeScans scansOf(int partDims, int parts) {
@@ -131,7 +135,7 @@ TEST_F(IvfTableScan, HardValues) {
              ListFill::Mixed,
              ListFill::FarList,
              ListFill::NotFinite},
-            {1, 10, 128, 129, 512});
+            {1, 10, 128, 129, 512, 513, 2048});
 }
 
 TEST_F(IvfTableScan, SmallLists) {
@@ -146,6 +150,35 @@ TEST_F(IvfTableScan, SmallLists) {
             expectByTables(c);
         }
     }
+}
+
+/// More vectors of one code than the finish has room for.
+void expectCopies(ListLayout layout, int length) {
+    for (int k : {1, 100, 500, 2000}) {
+        KernelCase c = caseOf(5, 1, uint32_t(k) + 1);
+        c.layout = layout;
+        c.partBits = layout == ListLayout::Rows ? 8 : 4;
+        c.metric = k == 100 ? Metric::InnerProduct : Metric::L2;
+        c.lengths = {length, 40, 700};
+        c.k = k;
+        c.q = 3;
+        c.nprobe = 2;
+        expectByTables(c);
+    }
+}
+
+TEST_F(IvfTableScan, SmallCopies) {
+    expectCopies(ListLayout::Interleaved, 12000);
+}
+
+TEST_F(IvfTableScan, Copies) {
+    expectCopies(ListLayout::Rows, 150000);
+    // More than each code has room for, of k up to 2,048, too.
+    expectCopies(ListLayout::Interleaved, 90000);
+}
+
+TEST_F(IvfTableScan, ManyGroups) {
+    scansOf(3, 4).manyGroups({1, 128, 500, 2047});
 }
 
 TEST_F(IvfTableScan, QueriesOfAList) {
@@ -190,7 +223,22 @@ TEST_F(IvfTableScan, ListsBeginAnywhereAndIdsAreOfEveryKind) {
 
 TEST_F(IvfTableScan, NeighboursAndWhatThereIs) {
     // At both sides of the finish's rooms and of groups.
-    scansOf(3, 4).neighbours({1, 2, 31, 32, 33, 127, 128, 129, 300, 511, 512});
+    scansOf(3, 4).neighbours(
+            {1,
+             2,
+             31,
+             32,
+             33,
+             127,
+             128,
+             129,
+             300,
+             511,
+             512,
+             513,
+             1000,
+             2047,
+             2048});
 }
 
 TEST_F(IvfTableScan, QueriesComeInParts) {
@@ -207,16 +255,20 @@ TEST_F(IvfTableScan, QueriesComeInParts) {
             }
             const KernelLists lists(c);
             const IvfKnnProblem p = lists.plainProblem();
-            const IvfKnnPlan whole = planByTables(p);
-            ASSERT_TRUE(whole.direct);
-            EXPECT_EQ(whole.direct->rowsAtATime, c.q);
-            const IvfKnnPlan plan = planByTables(p, false, whole.bytes * 2 / 3);
-            ASSERT_TRUE(plan.direct);
-            EXPECT_LT(plan.direct->rowsAtATime, c.q);
-            EXPECT_LE(plan.bytes, whole.bytes * 2 / 3);
-            const KernelResult found = lists.run(plan, p);
-            EXPECT_TRUE(found.sameAs(lists.run(whole, p)));
-            lists.expectExact(found);
+            for (bool byTerms : {false, true}) {
+                const IvfKnnPlan whole =
+                        planByTables(p, false, kMostBytes, byTerms);
+                ASSERT_TRUE(whole.direct);
+                EXPECT_EQ(whole.direct->rowsAtATime, c.q);
+                const size_t most = whole.bytes * 2 / 3;
+                const IvfKnnPlan plan = planByTables(p, false, most, byTerms);
+                ASSERT_TRUE(plan.direct);
+                EXPECT_LT(plan.direct->rowsAtATime, c.q);
+                EXPECT_LE(plan.bytes, most);
+                const KernelResult found = lists.run(plan, p);
+                EXPECT_TRUE(found.sameAs(lists.run(whole, p)));
+                lists.expectExact(found);
+            }
         }
     }
 }
@@ -297,7 +349,7 @@ TEST_F(IvfTableScan, WhatItDoesNotTakeGoesAnotherWay) {
         change(other);
         EXPECT_FALSE(planByTables(other).direct);
     };
-    expectOther([](IvfKnnProblem& o) { o.k = 513; });
+    expectOther([](IvfKnnProblem& o) { o.k = 2049; });
     expectOther([](IvfKnnProblem& o) { o.numQueries = 1; });
     expectOther([](IvfKnnProblem& o) { o.lists.decoding.numParts = 96; });
     expectOther([](IvfKnnProblem& o) { o.lists.d = 1032; });
