@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <vector>
 
 #include "kernels/cpu/Certifier.h"
@@ -11,8 +12,27 @@
 
 namespace faiss_bits::cpu {
 
-/// Rows that a thread finishes at a time.
-constexpr idx_t kRowsPerJob = 8;
+/// Rows that a thread finishes at a time: few where a row is much work.
+inline idx_t rowsPerJob(idx_t k) {
+    constexpr idx_t kMostRows = 8, kResults = 512;
+    return std::clamp<idx_t>(kResults / k, 1, kMostRows);
+}
+
+/// Threads that finish `rows` rows of up to `widest` candidates; a thread needs
+/// scratch for one. Beyond kBytes of it no more than have eight rows each.
+inline int finishingThreads(
+        int threads,
+        idx_t rows,
+        idx_t k,
+        idx_t widest,
+        int scalarBytes) {
+    constexpr idx_t kBytes = 64 << 20, kManyRows = 8;
+    const auto jobs = [rows](idx_t each) { return (rows + each - 1) / each; };
+    const idx_t fit = kBytes / (6 * scalarBytes * widest + 1);
+    const idx_t useful =
+            std::max(jobs(kManyRows), std::min(jobs(rowsPerJob(k)), fit));
+    return int(std::min<idx_t>(threads, useful));
+}
 
 /// A row goes on to the next piece of the vectors after whole groups of those
 /// that the kernels of canonical distances take side by side: a multiple of
@@ -173,7 +193,7 @@ class KnnSelection {
     void allocateBuffers();
     void allocateHeaps(SinkKind kind);
     void allocateStore();
-    void allocateScratch(int threads);
+    void allocateScratch(int threads); ///< for up to so many
     /// Scratch to certify rows; how many a thread takes together.
     idx_t allocateCertified(idx_t rows, const Certifier<T>& certifier);
     /// True if candidatesOf leaves them where they are.
