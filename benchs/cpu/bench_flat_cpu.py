@@ -318,10 +318,11 @@ class Bench:
 def main(arguments=None):
     """Returns the exit status."""
     options = parse(arguments, __doc__)
+    cells = flat_cells.of_parties(flat_cells.cells_of(options.cells),
+                                  options.parties)
     cells = flat_cells.keep(
-        flat_cells.cells_of(options.cells), n=options.ns, d=options.ds,
-        q=options.qs, k=options.ks, metric=options.metrics,
-        dtype=options.dtypes)
+        cells, n=options.ns, d=options.ds, q=options.qs, k=options.ks,
+        metric=options.metrics, dtype=options.dtypes)
     if not cells:
         print("no cells are left", file=sys.stderr)
         return 2

@@ -166,6 +166,14 @@ def keep(cells, **wanted):
                    for field, values in wanted.items())}
 
 
+def of_parties(cells, parties):
+    """The cells in which some of these take part, without the others; an empty
+    list keeps all."""
+    left = {cell: there & set(parties) if parties else there
+            for cell, there in cells.items()}
+    return {cell: there for cell, there in left.items() if there}
+
+
 def bytes_needed(cell, parties):
     """Most memory that the workers hold together for a cell, roughly: vectors
     in each worker, twice while an index is filled, and matrices of

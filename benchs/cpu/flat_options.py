@@ -48,6 +48,8 @@ def parse(arguments, description):
         metavar="GROUPS", help="of " + ",".join(flat_cells.GROUPS))
     add("--methods", type=names, default=[],
         help="rivals that take part (default: all)")
+    add("--parties", type=names, default=[],
+        help="of flat_cells.py, ours,faiss for a short run (default: all)")
     for field in ("n", "d", "q", "k"):
         add(f"--{field}s", type=numbers, default=[],
             help=f"cells with these {field} only")

@@ -11,6 +11,17 @@ namespace faiss_bits::cpu {
 
 namespace {
 
+/// Of fewer vectors what candidates take that is not theirs counts.
+constexpr idx_t kFewVectors = 512;
+
+/// Vectors so few that all pairs may be less work on any processor with
+/// registers of 256 bits; forced variants have candidates.
+template <class T>
+bool areFew(const Setup<T>& setup, const Problem<T>& problem) {
+    return setup.numVectors < kFewVectors && setup.common.lanes >= 8 &&
+            problem.choice.variant == Variant::Auto;
+}
+
 /// True if products in float64 are less work than candidates of `k` results.
 template <class T>
 bool isForDoubles(const Setup<T>& setup, const Problem<T>& problem, idx_t k) {
@@ -26,20 +37,28 @@ bool isForDoubles(const Setup<T>& setup, const Problem<T>& problem, idx_t k) {
     }
     // What it is worth packing for; and rows that are sorted more than
     // searched.
-    constexpr idx_t kLeastQueries = 8, kLeastVectors = 512, kMostShare = 12;
+    constexpr idx_t kLeastQueries = 8, kMostShare = 12;
     const idx_t n = setup.numVectors;
-    if (!isKnown || setup.numQueries < kLeastQueries || n < kLeastVectors ||
-        kMostShare * k < n ||
-        !canonicalKernelsFor<T>(setup.metric, setup.target).prefersAllPairs) {
+    if (!isKnown || setup.numQueries < kLeastQueries) {
+        return false;
+    }
+    const bool isFew = areFew(setup, problem);
+    const bool isFast =
+            canonicalKernelsFor<T>(setup.metric, setup.target).prefersAllPairs;
+    if (!isFew && (n < kFewVectors || kMostShare * k < n || !isFast)) {
         return false;
     }
     // Nanoseconds of a query that all pairs take more than candidates do, and
     // that canonical distances of these take (by measurements of n = 8192 on a
-    // Xeon, docs/design/cpu_all_pairs.md).
+    // Xeon, of few vectors on an AMD EPYC, docs/design/cpu_all_pairs.md).
     const double d = setup.depth;
     const double rows = double(n) / double(setup.numQueries);
     const double ofPairs = 0.028 * d * double(n) + 2 * d * rows;
-    return ofPairs < double(k) * (2.5 + 0.22 * std::max(d, 8.0));
+    // Choosing and the proof, and plans of a search.
+    const double ofProof = isFew ? 150 + 1500 / double(setup.numQueries) : 0;
+    const double ofComponent = isFast ? 0.22 : 0.1;
+    return ofPairs <
+            double(k) * (2.5 + ofComponent * std::max(d, 8.0)) + ofProof;
 }
 
 void sweepByDoubles(Setup<float>& setup) {
@@ -68,7 +87,8 @@ AllPairs allPairsFor(
     constexpr idx_t kShareOfTeams = 8;
     const bool byDoubles = isForDoubles(setup, problem, k);
     if (problem.choice.arithmetic == Arithmetic::Auto) {
-        if (setup.team > 1 && kShareOfTeams * k <= setup.numVectors) {
+        if (setup.team > 1 && kShareOfTeams * k <= setup.numVectors &&
+            !areFew(setup, problem)) {
             return AllPairs::None;
         }
         if (byDoubles && setup.depth <= kShort) {

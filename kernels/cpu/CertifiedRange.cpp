@@ -99,10 +99,6 @@ class CertifiedRange {
                     job.count,
                     job.terms);
         });
-        // No component is larger than the vector is long.
-        lengths.largestComponent = T(std::sqrt(
-                1.02 * double(lengths.largestSquare.load()) +
-                setup_.depth * double(std::numeric_limits<T>::min())));
     }
 
     /// All queries in float64.

@@ -86,15 +86,46 @@ struct ScanRows {
     PowerOf<T> power;
 };
 
+/// A vector that is loaded once, however often it is used: GCC loads it for
+/// each use where an operation can, and rows between lines cost two loads.
+template <class V>
+HWY_INLINE V loadedOnce(V x) {
+#if HWY_COMPILER_GCC_ACTUAL && HWY_ARCH_X86 && HWY_TARGET != HWY_SCALAR
+    asm("" : "+v"(x.raw));
+#endif
+    return x;
+}
+
+/// What a scan notes of the rows that it reads: nothing.
+struct NothingNoted {
+    static constexpr bool kSquares = false;
+};
+
+/// The largest sum of squares of a row, lane by lane. It takes a multiply-add
+/// for what is in a register anyway. NaN is none, or is the result.
+template <class T>
+struct SquaresNoted {
+    static constexpr bool kSquares = true;
+    using V = hn::Vec<hn::ScalableTag<T>>;
+
+    /// `i`: two in turn do not wait for each other.
+    HWY_INLINE void take(V squares, int i = 0) {
+        most[i % 2] = hn::Max(squares, most[i % 2]);
+    }
+
+    V most[2];
+};
+
 /// Sums of one row, lane by lane. Memory is read in order, which the prefetch
 /// of processors needs to keep up; four sums hide the latency of an addition.
 /// Fetches what is at `ahead`.
-template <class Terms, bool kSelf, class T>
+template <class Terms, bool kSelf, class T, class Noted>
 HWY_INLINE hn::Vec<hn::ScalableTag<T>> scanRow(
         const T* query,
         const T* row,
         const T* ahead,
-        const ScanRows<T>& rows) {
+        const ScanRows<T>& rows,
+        Noted& noted) {
     const hn::ScalableTag<T> d;
     using V = hn::Vec<decltype(d)>;
     constexpr int kLanes = lanesOf<T>();
@@ -106,23 +137,37 @@ HWY_INLINE hn::Vec<hn::ScalableTag<T>> scanRow(
     const int depth = rows.depth;
     if (depth <= kLanes) {
         hwy::Prefetch(ahead);
-        return add(hn::Zero(d), hn::Load(d, query), loadFirst(d, row, depth));
+        const V x = loadFirst(d, row, depth);
+        if constexpr (Noted::kSquares) {
+            noted.take(hn::Mul(x, x));
+        }
+        return add(hn::Zero(d), hn::Load(d, query), x);
     }
     if (depth <= 2 * kLanes) {
         hwy::Prefetch(ahead);
         hwy::Prefetch(ahead + kLanes);
+        const V x = hn::LoadU(d, row);
+        const V y = loadFirst(d, row + kLanes, depth - kLanes);
+        if constexpr (Noted::kSquares) {
+            noted.take(hn::MulAdd(y, y, hn::Mul(x, x)));
+        }
         return Terms::join(
                 d,
-                add(hn::Zero(d), hn::Load(d, query), hn::LoadU(d, row)),
-                add(hn::Zero(d),
-                    hn::Load(d, query + kLanes),
-                    loadFirst(d, row + kLanes, depth - kLanes)));
+                add(hn::Zero(d), hn::Load(d, query), x),
+                add(hn::Zero(d), hn::Load(d, query + kLanes), y));
     }
-    V sums[kSums];
+    V sums[kSums], squares[kSums];
     FAISS_BITS_UNROLL
     for (int i = 0; i < kSums; ++i) {
-        sums[i] = hn::Zero(d);
+        sums[i] = squares[i] = hn::Zero(d);
     }
+    const auto take = [&](int i, V x, const T* with) HWY_ATTR {
+        if constexpr (Noted::kSquares) {
+            x = loadedOnce(x);
+            squares[i] = hn::MulAdd(x, x, squares[i]);
+        }
+        sums[i] = add(sums[i], hn::Load(d, with), x);
+    };
     idx_t p = 0;
     for (; p + kSums * kLanes <= depth; p += kSums * kLanes) {
         FAISS_BITS_UNROLL
@@ -131,22 +176,22 @@ HWY_INLINE hn::Vec<hn::ScalableTag<T>> scanRow(
         }
         FAISS_BITS_UNROLL
         for (int i = 0; i < kSums; ++i) {
-            sums[i] =
-                    add(sums[i],
-                        hn::Load(d, query + p + i * kLanes),
-                        hn::LoadU(d, row + p + i * kLanes));
+            const idx_t at = p + i * kLanes;
+            take(i, hn::LoadU(d, row + at), query + at);
         }
     }
     for (; p + kLanes <= depth; p += kLanes) {
         hwy::Prefetch(ahead + p);
-        sums[0] = add(sums[0], hn::Load(d, query + p), hn::LoadU(d, row + p));
+        take(0, hn::LoadU(d, row + p), query + p);
     }
     if (p < depth) {
         hwy::Prefetch(ahead + p);
-        sums[1] =
-                add(sums[1],
-                    hn::Load(d, query + p),
-                    loadFirst(d, row + p, int(depth - p)));
+        take(1, loadFirst(d, row + p, int(depth - p)), query + p);
+    }
+    if constexpr (Noted::kSquares) {
+        noted.take(
+                hn::Add(hn::Add(squares[0], squares[1]),
+                        hn::Add(squares[2], squares[3])));
     }
     return Terms::join(
             d,
@@ -156,12 +201,13 @@ HWY_INLINE hn::Vec<hn::ScalableTag<T>> scanRow(
 
 /// One value for each of as many rows as there are lanes, `valid` of which
 /// exist. With kSelf, rows are their own queries.
-template <class Terms, bool kSelf, class T>
+template <class Terms, bool kSelf, class T, class Noted>
 HWY_INLINE hn::Vec<hn::ScalableTag<T>> scanAnyRows(
         const T* query,
         const ScanRows<T>& rows,
         idx_t first,
-        int valid) {
+        int valid,
+        Noted& noted) {
     const hn::ScalableTag<T> d;
     constexpr int kLanes = lanesOf<T>();
     // The code of a few rows, in a loop: that of all of them is more than what
@@ -188,7 +234,7 @@ HWY_INLINE hn::Vec<hn::ScalableTag<T>> scanAnyRows(
                 row = rows.row(first + each);
                 ahead = rows.row(fetched + each);
             }
-            sums[i] = scanRow<Terms, kSelf>(query, row, ahead, rows);
+            sums[i] = scanRow<Terms, kSelf>(query, row, ahead, rows, noted);
         }
         hn::Store(joinLanes<Terms>(d, sums), d, joined + group * kLanes);
     }
@@ -220,34 +266,43 @@ HWY_INLINE hn::Vec<D> repeatQuery(D d, const T* query) {
 /// The same for rows of kDepth components, one behind the other, that fill
 /// vectors: whole rows in a vector, so that fewer lanes are joined. The sums
 /// are those of scanAnyRows, bit for bit: terms are joined in the same pairs.
-template <class Terms, bool kSelf, int kDepth, class T>
+template <class Terms, bool kSelf, int kDepth, class T, class Noted>
 HWY_INLINE hn::Vec<hn::ScalableTag<T>> scanShortRows(
         const T* query,
         const T* row,
-        const PowerOf<T>& power) {
+        const PowerOf<T>& power,
+        Noted& noted) {
     const hn::ScalableTag<T> d;
     const auto q = kSelf ? hn::Zero(d) : repeatQuery<kDepth>(d, query);
     hn::Vec<decltype(d)> sums[kDepth];
     FAISS_BITS_UNROLL
     for (int i = 0; i < kDepth; ++i) {
-        const auto x = hn::LoadU(d, row + i * lanesOf<T>());
+        auto x = hn::LoadU(d, row + i * lanesOf<T>());
+        if constexpr (Noted::kSquares) {
+            x = loadedOnce(x);
+            noted.take(hn::Mul(x, x), i);
+        }
         sums[i] = Terms::add(d, hn::Zero(d), kSelf ? x : q, x, power);
     }
     return joinLanes<Terms>(d, sums);
 }
 
 /// The same for three components.
-template <class Terms, bool kSelf, class T>
+template <class Terms, bool kSelf, class T, class Noted>
 HWY_INLINE hn::Vec<hn::ScalableTag<T>> scanTriples(
         const T* query,
         const T* row,
-        const PowerOf<T>& power) {
+        const PowerOf<T>& power,
+        Noted& noted) {
     const hn::ScalableTag<T> d;
     hn::Vec<decltype(d)> x[3];
     hn::LoadInterleaved3(d, row, x[0], x[1], x[2]);
     FAISS_BITS_UNROLL
     for (int i = 0; i < 3; ++i) {
         const auto q = kSelf ? x[i] : hn::Set(d, query[i]);
+        if constexpr (Noted::kSquares) {
+            noted.take(hn::Mul(x[i], x[i]), i);
+        }
         x[i] = Terms::add(d, hn::Zero(d), q, x[i], power);
     }
     return Terms::join(d, Terms::join(d, x[0], x[1]), x[2]);
@@ -257,55 +312,26 @@ HWY_INLINE hn::Vec<hn::ScalableTag<T>> scanTriples(
 /// one behind the other.
 constexpr int kAnyDepth = 0;
 
-template <class Terms, bool kSelf, int kDepth, class T>
+template <class Terms, bool kSelf, int kDepth, class T, class Noted>
 HWY_INLINE hn::Vec<hn::ScalableTag<T>> scanRows(
         const T* query,
         const ScanRows<T>& rows,
         idx_t first,
-        int valid) {
+        int valid,
+        Noted& noted) {
     if constexpr (kDepth != kAnyDepth) {
         if (HWY_LIKELY(valid >= lanesOf<T>())) {
             const T* row = rows.row(first);
             if constexpr (kDepth == 3) {
-                return scanTriples<Terms, kSelf>(query, row, rows.power);
+                return scanTriples<Terms, kSelf>(query, row, rows.power, noted);
             } else {
                 return scanShortRows<Terms, kSelf, kDepth>(
-                        query, row, rows.power);
+                        query, row, rows.power, noted);
             }
         }
     }
-    return scanAnyRows<Terms, kSelf>(query, rows, first, std::max(valid, 1));
-}
-
-/// Raises `largest` to the largest |component| of `count` of them. NaN is none,
-/// or is the result.
-template <class D, class T = hn::TFromD<D>>
-HWY_INLINE hn::Vec<D> largestOf(
-        D d,
-        const T* from,
-        idx_t count,
-        hn::Vec<D> largest) {
-    constexpr int kLanes = lanesOf<T>();
-    idx_t p = 0;
-    // Four that do not wait for each other: one alone takes as long as the
-    // products of a query where the vectors are in the cache.
-    auto second = largest, third = largest, fourth = largest;
-    for (; p + 4 * kLanes <= count; p += 4 * kLanes) {
-        const T* at = from + p;
-        largest = hn::Max(hn::Abs(hn::LoadU(d, at)), largest);
-        second = hn::Max(hn::Abs(hn::LoadU(d, at + kLanes)), second);
-        third = hn::Max(hn::Abs(hn::LoadU(d, at + 2 * kLanes)), third);
-        fourth = hn::Max(hn::Abs(hn::LoadU(d, at + 3 * kLanes)), fourth);
-    }
-    for (; p + kLanes <= count; p += kLanes) {
-        largest = hn::Max(hn::Abs(hn::LoadU(d, from + p)), largest);
-    }
-    largest = hn::Max(hn::Max(second, largest), hn::Max(fourth, third));
-    if (p < count) {
-        largest = hn::Max(
-                hn::Abs(loadFirst(d, from + p, int(count - p))), largest);
-    }
-    return largest;
+    return scanAnyRows<Terms, kSelf>(
+            query, rows, first, std::max(valid, 1), noted);
 }
 
 /// 1 / |x| of as many rows as there are lanes; 0 for those of length 0. What
@@ -318,8 +344,9 @@ HWY_INLINE hn::Vec<hn::ScalableTag<T>> scanScales(
         int valid) {
     const hn::ScalableTag<T> d;
     const auto zero = hn::Zero(d);
-    const auto squares =
-            scanRows<ProductTerms, true, kDepth, T>(query, rows, first, valid);
+    NothingNoted nothing;
+    const auto squares = scanRows<ProductTerms, true, kDepth>(
+            query, rows, first, valid, nothing);
     return hn::IfThenElse(
             hn::Eq(squares, zero),
             zero,

@@ -33,37 +33,65 @@ constexpr auto scanTerms() {
     }
 }
 
-/// largestOf of as many rows as a vector has lanes, or `valid`.
-template <class T, class V>
-HWY_INLINE V largestOfRows(
+/// A query and as many vectors as a tile has, of which `valid` exist.
+template <KernelMetric kMetric, int kDepth, class T, class Noted>
+HWY_INLINE void scanQuery(
+        const ScanJob<T>& job,
+        int row,
         const ScanRows<T>& rows,
-        idx_t first,
+        idx_t begin,
         int valid,
-        bool areDense,
-        V largest) {
-    const hn::ScalableTag<T> d;
-    const int count = std::min(valid, lanesOf<T>());
-    if (areDense && count > 0) {
-        return largestOf(d, rows.row(first), count * rows.depth, largest);
-    }
-    for (int i = 0; i < count; ++i) {
-        largest = largestOf(d, rows.row(first + i), rows.depth, largest);
-    }
-    return largest;
-}
-
-template <KernelMetric kMetric, int kDepth, class T>
-void scanDirectly(const ScanJob<T>& job) {
+        const T* scales,
+        Noted& noted) {
     using Terms = decltype(scanTerms<kMetric>());
     const hn::ScalableTag<T> d;
     constexpr int kLanes = lanesOf<T>();
     constexpr int kWidth = tileVectors<T>();
     HWY_ALIGN T values[kWidth];
+    Sink<T>& sink = *job.sink;
+    const T* query = job.queries + row * job.queryStride;
+    for (int v = 0; v < kWidth; v += kLanes) {
+        const idx_t first = begin + std::min(v, valid - 1);
+        auto sums = scanRows<Terms, false, kDepth>(
+                query, rows, first, valid - v, noted);
+        if constexpr (kMetric == KernelMetric::Cosine) {
+            sums = hn::Mul(sums, hn::Load(d, scales + v));
+        }
+        hn::Store(sums, d, values + v);
+    }
+    if (takesAll(sink, row) || passesFilter(sink.filter[row], values)) {
+        const idx_t id = job.firstId + (begin - job.begin);
+        emitRow(sink, row, TileRow<T>{values, id, valid});
+    }
+}
+
+/// A number that no |x|^2 of the rows is above, but for its rounding.
+template <int kDepth, class T>
+HWY_INLINE T largestSquareOf(const SquaresNoted<T>& noted) {
+    const hn::ScalableTag<T> d;
+    HWY_ALIGN T lanes[lanesOf<T>()];
+    hn::Store(hn::Max(noted.most[1], noted.most[0]), d, lanes);
+    T sum = 0, most = 0;
+    for (const T lane : lanes) {
+        if (lane != lane) { // what it hides is not known
+            return std::numeric_limits<T>::infinity();
+        }
+        sum += lane;
+        most = std::max(most, lane);
+    }
+    // Lanes hold sums of parts of a row, or single components of some rows.
+    return kDepth == kAnyDepth ? sum : kDepth * most;
+}
+
+template <KernelMetric kMetric, int kDepth, class T>
+void scanDirectly(const ScanJob<T>& job) {
+    const hn::ScalableTag<T> d;
+    constexpr int kLanes = lanesOf<T>();
+    constexpr int kWidth = tileVectors<T>();
     HWY_ALIGN T scales[kWidth];
     const ScanRows<T> rows(job);
-    Sink<T>& sink = *job.sink;
-    const bool isDense = !job.vectors.ids && job.vectors.stride == job.depth;
-    auto largest = hn::Zero(d);
+    NothingNoted nothing;
+    SquaresNoted<T> squares = {{hn::Zero(d), hn::Zero(d)}};
     for (idx_t begin = job.begin; begin < job.end; begin += kWidth) {
         const int valid = int(std::min<idx_t>(kWidth, job.end - begin));
         if constexpr (kMetric == KernelMetric::Cosine) {
@@ -78,39 +106,21 @@ void scanDirectly(const ScanJob<T>& job) {
                 std::copy_n(scales, valid, job.scales + (begin - job.begin));
             }
         }
-        for (int row = 0; row < job.rows; ++row) {
-            const T* query = job.queries + row * job.queryStride;
-            for (int v = 0; v < kWidth; v += kLanes) {
-                const idx_t first = begin + std::min(v, valid - 1);
-                auto sums = scanRows<Terms, false, kDepth>(
-                        query, rows, first, valid - v);
-                if constexpr (kMetric == KernelMetric::Cosine) {
-                    sums = hn::Mul(sums, hn::Load(d, scales + v));
-                }
-                if constexpr (kMetric == KernelMetric::Product) {
-                    // Rows that the scan has brought into the cache.
-                    if (job.largestComponent && row == 0) {
-                        largest = largestOfRows(
-                                rows, first, valid - v, isDense, largest);
-                    }
-                }
-                hn::Store(sums, d, values + v);
+        int row = 0;
+        if constexpr (kMetric == KernelMetric::Product) {
+            if (job.largestSquare) {
+                scanQuery<kMetric, kDepth>(
+                        job, row++, rows, begin, valid, scales, squares);
             }
-            if (takesAll(sink, row) || passesFilter(sink.filter[row], values)) {
-                const idx_t id = job.firstId + (begin - job.begin);
-                emitRow(sink, row, TileRow<T>{values, id, valid});
-            }
+        }
+        for (; row < job.rows; ++row) {
+            scanQuery<kMetric, kDepth>(
+                    job, row, rows, begin, valid, scales, nothing);
         }
     }
-    if (job.largestComponent) {
-        HWY_ALIGN T lanes[kLanes];
-        hn::Store(largest, d, lanes);
-        for (const T lane : lanes) {
-            // NaN: what it hides is not known.
-            *job.largestComponent = lane != lane
-                    ? std::numeric_limits<T>::infinity()
-                    : std::max(lane, *job.largestComponent);
-        }
+    if (job.largestSquare) {
+        *job.largestSquare =
+                std::max(*job.largestSquare, largestSquareOf<kDepth>(squares));
     }
 }
 

@@ -46,8 +46,7 @@ double roundings(KernelMetric metric, double d, double power) {
 template <class T>
 ErrorBound<T>::ErrorBound(const Setup<T>& setup, bool direct)
         : metric_(setup.metric),
-          isExpanded_(setup.metric == KernelMetric::L2 && !direct),
-          direct_(direct) {
+          isExpanded_(setup.metric == KernelMetric::L2 && !direct) {
     constexpr double kUnit = double(std::numeric_limits<T>::epsilon()) / 2;
     constexpr double kWideUnit = 0x1p-53;
     const double d = setup.depth;
@@ -75,7 +74,6 @@ ErrorBound<T>::ErrorBound(const Setup<T>& setup, bool direct)
         const Lengths<T>& lengths = *setup.lengths;
         largestLength_ = std::sqrt(
                 1.01 * double(lengths.largestSquare.load()) + underflow_);
-        largestComponent_ = lengths.largestComponent.load();
         lengthsInRange_ = !lengths.outOfRange.load();
         // A hundredth for the roundings of sums, and what underflows in them.
         rounding_ = 1.01 * std::sqrt(lengths.roundingShare.load()) + 0x1p-40;
@@ -125,8 +123,7 @@ double ErrorBound<T>::boundOf(double key, const CanonicalQuery& query) const {
         const double length = query.squares > 0x1p-900
                 ? std::sqrt(query.squares)
                 : query.absolutes;
-        const double size = direct_ ? query.absolutes * largestComponent_
-                                    : length * largestLength_;
+        const double size = length * largestLength_;
         if (!(size < kRoom)) {
             return kInfinity;
         }

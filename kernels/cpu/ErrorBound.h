@@ -29,12 +29,11 @@ class ErrorBound {
 
     KernelMetric metric_;
     bool isExpanded_; ///< |q|^2 - 2 <q, x> + |x|^2
-    bool direct_;
     double relative_;  ///< of sums without cancellation
     double canonical_; ///< of the canonical distance, its rounding included
     double underflow_; ///< absolute
     double power_ = 1; ///< of differences, where it is none of a square
-    double largestLength_ = 0, largestComponent_ = 0;
+    double largestLength_ = 0;
     bool lengthsInRange_ = true;
     bool byInt16_ = false;
     double rounding_ = 0;       ///< what integers leave of |x|, at most

@@ -190,8 +190,9 @@ struct ScanJob {
     int depth = 0;
     T power = 0;
     Sink<T>* sink = nullptr;
-    /// Product, if not null: raised to the largest |component|.
-    T* largestComponent = nullptr;
+    /// Product, if not null: raised to what no |x|^2 is above, but for its
+    /// rounding. It may be some times as much.
+    T* largestSquare = nullptr;
     /// Cosine, if not null: 1 / |x| of each vector, from `begin` on.
     T* scales = nullptr;
 };

@@ -65,8 +65,7 @@ KnnSelection<T>::KnnSelection(
         default:
             allocateBuffers();
     }
-    const idx_t jobs = (rows + kRowsPerJob - 1) / kRowsPerJob;
-    allocateScratch(int(std::min<idx_t>(threads, jobs)));
+    allocateScratch(threads);
 }
 
 template <class T>
@@ -148,7 +147,8 @@ void KnnSelection<T>::allocateScratch(int threads) {
         widest = setup_.numVectors;
     }
     widest_ = widest;
-    scratch_.resize(threads);
+    scratch_.resize(
+            finishingThreads(threads, rows_, k_, widest, int(sizeof(T))));
     for (Scratch& mine : scratch_) {
         mine.keys.allocate(widest + kSlack);
         mine.ids.allocate(widest + kSlack);
@@ -335,6 +335,10 @@ void KnnSelection<T>::finish(
     if (certifier) {
         const ErrorBound<T> bound(setup_, certifier->direct);
         const idx_t most = allocateCertified(rows, *certifier);
+        if (paysByParts(rows, *certifier)) {
+            certifyByParts(rows, first, *certifier, bound, out);
+            return;
+        }
         const idx_t jobs = (rows + most - 1) / most;
         forJobs((rows + jobs - 1) / jobs,
                 [&](Scratch& mine, idx_t row, idx_t count) {
@@ -347,7 +351,7 @@ void KnnSelection<T>::finish(
                 });
         return;
     }
-    forJobs(kRowsPerJob, [&](Scratch& mine, idx_t row, idx_t count) {
+    forJobs(rowsPerJob(k_), [&](Scratch& mine, idx_t row, idx_t count) {
         for (idx_t i = row; i < row + count; ++i) {
             const idx_t place = out.row(first + i) * out.k;
             finishRow(i, mine, out.distances + place, out.ids + place, out.k);

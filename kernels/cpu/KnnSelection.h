@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <vector>
 
 #include "kernels/cpu/Certifier.h"
@@ -11,8 +12,27 @@
 
 namespace faiss_bits::cpu {
 
-/// Rows that a thread finishes at a time.
-constexpr idx_t kRowsPerJob = 8;
+/// Rows that a thread finishes at a time: few where a row is much work.
+inline idx_t rowsPerJob(idx_t k) {
+    constexpr idx_t kMostRows = 8, kResults = 512;
+    return std::clamp<idx_t>(kResults / k, 1, kMostRows);
+}
+
+/// Threads that finish `rows` rows of up to `widest` candidates; a thread needs
+/// scratch for one. Beyond kBytes of it no more than have eight rows each.
+inline int finishingThreads(
+        int threads,
+        idx_t rows,
+        idx_t k,
+        idx_t widest,
+        int scalarBytes) {
+    constexpr idx_t kBytes = 64 << 20, kManyRows = 8;
+    const auto jobs = [rows](idx_t each) { return (rows + each - 1) / each; };
+    const idx_t fit = kBytes / (6 * scalarBytes * widest + 1);
+    const idx_t useful =
+            std::max(jobs(kManyRows), std::min(jobs(rowsPerJob(k)), fit));
+    return int(std::min<idx_t>(threads, useful));
+}
 
 /// A row goes on to the next piece of the vectors after whole groups of those
 /// that the kernels of canonical distances take side by side: a multiple of
@@ -131,6 +151,7 @@ class KnnSelection {
     /// A row of a certified search.
     struct Attempt {
         CanonicalQuery query;
+        idx_t row = 0;
         Candidates all;
         // The nearest of them and their canonical keys: those whose key is
         // `pivot` at most, or all if there are not more.
@@ -139,7 +160,8 @@ class KnnSelection {
         idx_t count = 0;
         idx_t done = 0; ///< of these, so many have a canonical key
         T pivot = 0;
-        bool isLate = false; ///< too many are alike: none are chosen yet
+        bool isLate = false;      ///< too many are alike: none are chosen yet
+        bool isElsewhere = false; ///< `all` are to be looked for once more
 
         /// Of the first from `done` on behind the whole groups below `end`.
         idx_t groupsBefore(idx_t end) const {
@@ -173,7 +195,7 @@ class KnnSelection {
     void allocateBuffers();
     void allocateHeaps(SinkKind kind);
     void allocateStore();
-    void allocateScratch(int threads);
+    void allocateScratch(int threads); ///< for up to so many
     /// Scratch to certify rows; how many a thread takes together.
     idx_t allocateCertified(idx_t rows, const Certifier<T>& certifier);
     /// True if candidatesOf leaves them where they are.
@@ -201,9 +223,34 @@ class KnnSelection {
             Certifier<T>& certifier,
             const ErrorBound<T>& bound,
             const KnnOutput<T>& out);
+    /// The query of a row in float64, and its candidates.
+    void chooseOf(
+            idx_t row,
+            idx_t query,
+            Attempt& attempt,
+            Scratch& mine,
+            const Certifier<T>& certifier);
     void choose(Attempt& attempt, const Certifier<T>& certifier);
-    /// Canonical keys of what was chosen of some rows; how many.
-    idx_t rescoreChosen(
+    /// The proof of a row whose chosen candidates have canonical keys, and its
+    /// result.
+    void settle(
+            idx_t query,
+            const Attempt& attempt,
+            Scratch& mine,
+            Certifier<T>& certifier,
+            const ErrorBound<T>& bound,
+            const KnnOutput<T>& out);
+    /// Where threads share the vectors: is it worth it that each has the
+    /// candidates of all rows that are among its own?
+    bool paysByParts(idx_t rows, const Certifier<T>& certifier) const;
+    void certifyByParts(
+            idx_t rows,
+            idx_t first,
+            Certifier<T>& certifier,
+            const ErrorBound<T>& bound,
+            const KnnOutput<T>& out);
+    /// Canonical keys of what was chosen of some rows.
+    void rescoreChosen(
             Scratch& mine,
             idx_t rows,
             const Certifier<T>& certifier);

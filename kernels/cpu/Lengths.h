@@ -10,9 +10,8 @@ namespace faiss_bits::cpu {
 /// Vectors with NaN do not count: they are in no result.
 template <class T>
 struct Lengths {
-    /// |x|^2 of packed vectors: Product, and 16-bit integers
+    /// At least |x|^2: Product, and 16-bit integers.
     std::atomic<T> largestSquare{0};
-    std::atomic<T> largestComponent{0};   ///< Product without packing
     std::atomic<double> roundingShare{0}; ///< PackJob, of 16-bit integers
     /// Cosine: some length is no number that T can square and invert.
     std::atomic<bool> outOfRange{false};

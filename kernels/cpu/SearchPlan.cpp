@@ -63,9 +63,9 @@ double finishBytes(
         default:
             widest = parts * std::min<idx_t>(plan.firstCapacity, room);
     }
-    const idx_t jobs = (plan.batchQueries + kRowsPerJob - 1) / kRowsPerJob;
-    return 6.0 * scalarBytes * double(widest) *
-            double(std::min<idx_t>(plan.threads, jobs));
+    const int threads = finishingThreads(
+            plan.threads, plan.batchQueries, k, widest, scalarBytes);
+    return 6.0 * scalarBytes * double(widest) * double(threads);
 }
 
 /// Queries of a thread that a certified search finishes together. Where the

@@ -287,17 +287,17 @@ struct VectorSweep {
         job.depth = setup.depth;
         job.power = setup.power;
         job.sink = &sinks[part];
-        T largestComponent = 0;
+        T largestSquare = 0;
         std::vector<T> scales;
         if (setup.lengths) {
-            job.largestComponent = &largestComponent;
+            job.largestSquare = &largestSquare;
             scales.resize(
                     setup.metric == KernelMetric::Cosine ? end - begin : 0);
             job.scales = scales.data();
         }
         setup.kernels.scanDirect(job);
         if (setup.lengths) {
-            raiseTo(setup.lengths->largestComponent, largestComponent);
+            raiseTo(setup.lengths->largestSquare, largestSquare);
             noteLengths(setup, begin, idx_t(scales.size()), scales.data());
         }
     }

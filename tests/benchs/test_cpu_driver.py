@@ -181,6 +181,16 @@ def test_plain_mode_takes_part(run, monkeypatch):
     assert run()[0] == 1
 
 
+def test_parties_leave_fewer(run):
+    """Methods, without the forced variants."""
+    status, data = run("--parties", "ours,gemm")
+    assert status == 0
+    assert [(r["q"], r["method"]) for r in data["rows"]] == [
+        (20, "faiss_bits"), (20, "gemm_heap"), (1, "faiss_bits")]
+    assert not any(r.get("forced") for r in data["rows"])
+    assert run("--parties", "before")[0] == 2
+
+
 def test_a_commit_before_takes_part(run, monkeypatch, tmp_path):
     """Where it is asked for, and its answers are looked at, too."""
     before = tmp_path / "before.so"

@@ -46,7 +46,6 @@ class BoundCheck {
             for (int j = 0; j < d; ++j) {
                 const T x = vectors[i * d + j];
                 square += x * x;
-                cpu::raiseTo(lengths_.largestComponent, std::abs(x));
             }
             cpu::raiseTo(lengths_.largestSquare, square);
             const T scale = square == 0 ? T(0) : 1 / std::sqrt(square);

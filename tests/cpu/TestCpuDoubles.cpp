@@ -130,6 +130,45 @@ TEST_P(CpuDoubles, ChosenWhereItPays) {
     }
 }
 
+/// Of few vectors on any processor with registers of 256 bits, whatever the
+/// team; not where a variant is forced.
+TEST_P(CpuDoubles, ChosenForFewVectors) {
+    CpuCase c = newCase();
+    for (const Contents contents : kAllContents) {
+        c.contents = contents;
+        c.d = 8;
+        for (const int64_t n : {64, 130, 511, 512}) {
+            for (const int64_t q : {7, 8, 60}) {
+                c.n = n;
+                c.q = q;
+                c.k = 40;
+                const CpuData<float> data(c);
+                for (const cpu::Variant variant :
+                     {cpu::Variant::Auto, cpu::Variant::Buffered}) {
+                    for (const cpu::Choice& choice : choicesOf(variant)) {
+                        auto problem = data.problem(choice, 2);
+                        const auto setup =
+                                cpu::checkProblem<float>(problem, false);
+                        const bool isChosen =
+                                cpu::allPairsFor(setup, problem, c.k, false) ==
+                                cpu::AllPairs::Doubles;
+                        // 511 vectors are packed for more than 8 queries.
+                        const bool pays =
+                                q >= 8 && (n < 511 || (n < 512 && q > 8));
+                        EXPECT_EQ(
+                                isChosen,
+                                pays && setup.common.lanes >= 8 &&
+                                        variant == cpu::Variant::Auto)
+                                << choice.target << " n=" << n << " q=" << q;
+                        ASSERT_TRUE(data.checkCanonical(
+                                data.run(choice, 2), data.canonicalResult()));
+                    }
+                }
+            }
+        }
+    }
+}
+
 /// Threads beside each other have candidates up to an eighth of the vectors.
 TEST_P(CpuDoubles, ThreadsHaveCandidatesOfFewer) {
     CpuCase c = newCase();

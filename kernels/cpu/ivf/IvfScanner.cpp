@@ -107,14 +107,14 @@ void IvfScanner::scanDirect(
         job.firstId = item.firstSlot + (begin - item.begin);
         for (idx_t i = 0; i < rows; ++i) {
             job.queries = queries_.get() + i * stride;
-            job.largestComponent = i == 0 ? &largest : nullptr;
+            job.largestSquare = i == 0 ? &largest : nullptr;
             sink.filter = filters_.data() + i;
             sink.places = places + i;
             search.kernels.scanDirect(job);
         }
     }
     if (search.lengths) {
-        raiseTo(search.lengths->largestComponent, largest);
+        raiseTo(search.lengths->largestSquare, largest);
     }
 }
 
