@@ -24,32 +24,41 @@ struct PassedBuffer {
     }
 
     /// queryOf(i) with vector first + j, for every bit 4 i + j of `passed`.
-    /// Where there is no room they go to the lists at once.
+    /// Where there is no room they go to the lists at once, those of a query
+    /// together. Returns the bits of queries whose lists are found to have
+    /// more than they have room for: they are searched again all the same.
     template <class QueryOf>
-    __device__ __forceinline__ void push(
-            const FusedPairwiseParams& params,
-            uint32_t passed,
-            idx_t first,
-            QueryOf queryOf) {
+    __device__ __forceinline__ uint32_t
+    push(const FusedPairwiseParams& params,
+         uint32_t passed,
+         idx_t first,
+         QueryOf queryOf) {
+        constexpr uint32_t kOfQuery = 0xF;
         const unsigned wanted = __popc(passed);
         unsigned place = atomicAdd(&count, wanted);
-        const bool fits = place + wanted <= kRoom;
-        if (!fits) {
-            while (place < kRoom) {
-                vectors[place++] = kNothing;
+        if (place + wanted <= kRoom) {
+            for (; passed; passed &= passed - 1) {
+                const int bit = __ffs(int(passed)) - 1;
+                vectors[place] = uint32_t(first + bit % 4);
+                queries[place++] = uint32_t(queryOf(bit / 4));
             }
+            return 0;
         }
-        for (; passed; passed &= passed - 1) {
-            const int bit = __ffs(int(passed)) - 1;
-            const idx_t query = queryOf(bit / 4);
-            const idx_t vector = first + bit % 4;
-            if (fits) {
-                vectors[place] = uint32_t(vector);
-                queries[place++] = uint32_t(query);
-            } else {
-                appendMask(params, query, 1, [=](int) { return vector; });
+        while (place < kRoom) {
+            vectors[place++] = kNothing;
+        }
+        uint32_t full = 0;
+        while (passed) {
+            const int bits = (__ffs(int(passed)) - 1) / 4 * 4;
+            if (append(params,
+                       queryOf(bits / 4),
+                       passed >> bits & kOfQuery,
+                       first)) {
+                full |= kOfQuery << bits;
             }
+            passed &= ~(kOfQuery << bits);
         }
+        return full;
     }
 
     /// By all threads, with barriers before and behind it; the buffer is empty
@@ -64,6 +73,38 @@ struct PassedBuffer {
         }
         __syncthreads();
         clear();
+    }
+
+   private:
+    /// As appendMask(), of the vectors first + j. Returns whether the list is
+    /// known to have no room for more.
+    __device__ __forceinline__ static bool append(
+            const FusedPairwiseParams& params,
+            idx_t query,
+            uint32_t mask,
+            idx_t first) {
+        const auto vectorOf = [=](int j) { return first + j; };
+        if (params.passed.bits) {
+            appendMask(params, query, mask, vectorOf);
+            return false;
+        }
+        if (query >= params.pairs.queries.count) {
+            return true;
+        }
+        for (uint32_t left = mask; left; left &= left - 1) {
+            const int j = __ffs(int(left)) - 1;
+            mask &= isAllowed(params, vectorOf(j)) ? ~0u : ~(1u << j);
+        }
+        if (!mask) {
+            return false;
+        }
+        const int count = __popc(mask);
+        uint32_t place = takeRoom(params, query, count);
+        const bool isFull = place + count > params.passed.capacity;
+        for (; mask; mask &= mask - 1) {
+            storePassed(params, query, place++, vectorOf(__ffs(int(mask)) - 1));
+        }
+        return isFull;
     }
 };
 

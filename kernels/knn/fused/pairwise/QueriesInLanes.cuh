@@ -48,6 +48,9 @@ struct QueriesInLanes {
     float logQ[PerQ][Term::kLogs ? kPadded : 1];
     PassLimit limits[PerQ];
     uint32_t unfitQ = 0; // a bit for each of the lane's queries
+    /// Bits of pairs of a group, as in takeGroup(), of queries whose lists are
+    /// not known to be full. Infinite sums pass any limit.
+    uint32_t open = ~0u;
 
     __device__ __forceinline__
     QueriesInLanes(SharedStorage& storage, const FusedPairwiseParams& p)
@@ -87,6 +90,7 @@ struct QueriesInLanes {
         const PairwiseRows& queries = params.pairs.queries;
         firstQuery = first;
         unfitQ = 0;
+        open = ~0u;
 #pragma unroll
         for (int i = 0; i < PerQ; ++i) {
             const idx_t query = queryOf(i);
@@ -209,14 +213,22 @@ struct QueriesInLanes {
                 passed &= factsV[j] >= 0 ? ~0u : ~(0x11111111u << j);
             }
         }
+        passed &= open;
         if (passed) {
             push(firstVector + g, passed);
         }
     }
 
     __device__ __forceinline__ void push(idx_t vector, uint32_t passed) {
-        shared.passed.push(
+        const uint32_t full = shared.passed.push(
                 params, passed, vector, [&](int i) { return queryOf(i); });
+        open &= ~full;
+#pragma unroll
+        for (int i = 0; i < PerQ; ++i) {
+            if (full >> (4 * i) & 1) {
+                limits[i] = Test::nothing();
+            }
+        }
     }
 
     __device__ __forceinline__ static void read(
