@@ -163,11 +163,11 @@ size_t flatKnnWorkspaceBytes(const FlatKnnProblem& problem, size_t maxBytes);
 ///          sample, and for more than 16 queries without a searchImage
 ///          n (2.1 d + 38) bytes; for k = 1 and few vectors 2.1 d + 100 bytes
 ///          for each of up to 131,072 queries, and of up to 16 dimensions at
-///          most 64 MiB and 16 bytes for each; for k <= 16 (cosines k = 1
-///          too; of up to three dimensions k <= 128) and few dimensions up to
-///          42 MiB, of cosines 4 d bytes more for each vector and query; of one
-///          dimension, by L2 and inner product, 17 n bytes for up to 2^26
-///          vectors; and for a list that is searched by
+///          most 64 MiB and 16 bytes for each; for k <= 16 (cosines k = 1 too,
+///          of up to three dimensions k <= 128) and few dimensions up to 42
+///          MiB, of cosines 4 d bytes more for each
+///          vector and query; of one dimension, by L2 and inner product, 17 n
+///          bytes for up to 2^26 vectors; and for a list that is searched by
 ///          its part of the image numAllowed (2 d + 36); for few pairs up to
 ///          64 MiB for their keys
 /// Errors   throws Error on a bad argument (named) or a failed launch
