@@ -172,11 +172,11 @@ RangeScratch::RangeScratch(
     bounds = slices.take<int64_t>(rows + 2);
     sumsBytes = rangeSumsBytes(int64_t(items) + 1);
     sums = slices.take<uint8_t>(sumsBytes);
+    certified.takeFacts(p, plan.method->bound(p), slices);
     distances = slices.take<float>(2 * size_t(plan.capacity));
     matrix = distances;
     columns = reinterpret_cast<uint32_t*>(distances) + plan.capacity;
     certified.take(p, 0, plan.tileQueries, slices);
-    certified.takeFacts(p, plan.method->bound(p), slices);
     scan = plan.method->prepare(p, plan.tileQueries, LimitsOf::Others, slices);
 }
 
