@@ -227,12 +227,9 @@ void launchIvfTableScan(
         const DeviceTraits& device,
         cudaStream_t stream);
 
-/// queryTerms and, where they are wanted, listTerms: once a search. After
-/// launchIvfDirectLists, which makes turnedCodebook.
-void launchIvfTableTerms(
-        const IvfDirectParams& params,
-        bool makesLists,
-        cudaStream_t stream);
+/// queryTerms and, of lists that any query probes, listTerms. After
+/// launchIvfDirectLists, which makes turnedCodebook, and launchIvfPairs.
+void launchIvfTableTerms(const IvfDirectParams& params, cudaStream_t stream);
 
 /// The k nearest of each query, k <= kMostFinishedK, or kMostTableK, of
 /// estimates of keys, which may be overwritten.

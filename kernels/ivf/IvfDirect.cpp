@@ -110,7 +110,7 @@ void launchScan(
         launch(params, device, stream);
     } else if (params.turnedCodebook) {
         if (params.queryTerms) {
-            launchIvfTableTerms(params, part.isFirst, stream);
+            launchIvfTableTerms(params, stream);
         }
         launchIvfTableScan<kMetric>(params, device, stream);
     } else if (params.bounds) {

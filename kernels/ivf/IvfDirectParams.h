@@ -94,9 +94,9 @@ struct IvfDirectParams {
     float* turnedCodebook = nullptr;
     float* turnedSquares = nullptr; ///< [parts]
     /// Where entries of these tables are sums of two terms, or nullptr: what
-    /// each query adds, [rows, parts, 2^partBits], and for L2 what each list
-    /// adds, [ivfListsOfTerms(), parts, 2^partBits]; launchIvfTableTerms makes
-    /// them
+    /// each query adds, [rows, parts, 2^partBits], and for L2 what each probed
+    /// list adds, [ivfListsOfTerms(), parts, 2^partBits]; launchIvfTableTerms
+    /// makes them
     float* queryTerms = nullptr;
     float* listTerms = nullptr;
 

@@ -173,8 +173,11 @@ double ofTableScan(const IvfDirectPlan& plan, const IvfKnnProblem& p) {
     const double rows = double(1 << p.lists.decoding.partBits);
     const double lookUps = kTableLookUpTime * p.lists.decoding.numParts;
     const double multiprocessors = std::max(p.device.multiprocessors, 1);
-    const double ofTermLists =
-            p.metric == Metric::L2 ? double(ivfListsOfTerms(p.lists)) : 0;
+    // Of lists that a part of the queries probes.
+    const double termLists = double(ivfListsOfTerms(p.lists));
+    const double ofTermLists = p.metric == Metric::L2
+            ? parts * termLists * (1 - std::exp(-probes / parts / termLists))
+            : 0;
     const double tables = plan.byTerms
             ? (queries + ofTermLists) * rows * p.lists.d * kTermTime +
                     tiles * rows * p.lists.decoding.numParts * kTermEntryTime
