@@ -346,9 +346,9 @@ bool allPairsPays(const FlatKnnProblem& p) {
     }
     if (isOfFew(p)) {
         constexpr double kSelection = 5; // what models of more queries have
-        const double others = p.metric == Metric::Cosine
-                ? sampledCosineMicroseconds(p)
-                : fewByImageMicroseconds(p);
+        const double others = !enoughVectors(p, p.numVectors) ? INFINITY
+                : p.metric == Metric::Cosine ? sampledCosineMicroseconds(p)
+                                             : fewByImageMicroseconds(p);
         return time + kSelection < std::min(directMicroseconds(p), others);
     }
     if (isFewOfCosine(p) && p.numVectors > kMostVectors) {

@@ -116,11 +116,8 @@ double directMicroseconds(const FlatKnnProblem& p) {
 }
 
 double sampledCosineMicroseconds(const FlatKnnProblem& p) {
-    if (!enoughVectors(p, p.numVectors)) {
-        return INFINITY;
-    }
     constexpr int kLeastFittedDims = 17;
-    if (p.d < kLeastFittedDims) {
+    if (p.d < kLeastFittedDims || !enoughVectors(p, p.numVectors)) {
         const double rate = 3.4e-6 + 0.06e-6 * double(p.numQueries);
         return 55 +
                 rate * double(directPlaces(p)) * p.d * 132.0 /
@@ -160,7 +157,7 @@ bool directPays(const FlatKnnProblem& p, bool withImage) {
                 n * (2 * d + (addsNorms ? 32 : 0)) / kBytes / part;
     } else if (
             p.metric == Metric::InnerProduct && p.numQueries > 1 &&
-            p.d >= kLeastFittedDims) {
+            p.d >= kLeastFittedDims && enoughVectors(p, p.numVectors)) {
         other += sampledProductMicroseconds(p);
         if (p.k > kMostOfOneBlock) {
             other += 20 + 1e-6 * double(p.numQueries) * p.k * d / part;

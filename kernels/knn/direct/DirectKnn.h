@@ -43,7 +43,7 @@ bool directPays(const FlatKnnProblem& problem, bool withImage);
 double directMicroseconds(const FlatKnnProblem& problem);
 
 /// The same of cosines of few queries by a fused search, component by
-/// component; infinity where there is none.
+/// component.
 double sampledCosineMicroseconds(const FlatKnnProblem& problem);
 
 /// Whether its finish sorts out all keys of a query, more than shared memory

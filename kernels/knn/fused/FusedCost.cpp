@@ -210,10 +210,12 @@ double fusedTensorMicroseconds(
     if (finishesByWarps(plan, p)) {
         // Images of the queries, limits, what passed, and the results.
         const double width = slotSteps(p.d) * kSlotStep;
-        // Of 16 bits and so long that there is no copy: 10,003 x 1,025 took
-        // 1.3e-3 by L2 and cosine.
+        // Without a copy of the vectors (SlotRows.h) those of 16 bits take
+        // longer: 10,003 x 1,025 1.3e-3 by L2 and cosine.
+        const double component =
+                p.dataType == DataType::Float32 ? 0.8e-6 : 1.25e-6;
         const double candidate = !scoresBySlots(plan, p)
-                ? 65e-6 + 1.25e-6 * d
+                ? 65e-6 + component * d
                 : (passesToBits(plan, p) ? 40e-6 : 65e-6) + 0.34e-6 * width;
         const double query = 0.83e-3 + 8.6e-6 * d +
                 6.3e-6 * plan.strips.perRow +
