@@ -48,17 +48,16 @@ bool isForDoubles(const Setup<T>& setup, const Problem<T>& problem, idx_t k) {
     if (!isFew && (n < kFewVectors || kMostShare * k < n || !isFast)) {
         return false;
     }
-    // Nanoseconds of a query that all pairs take more than candidates do, and
-    // that canonical distances of these take (by measurements of n = 8192 on a
-    // Xeon, of few vectors on an AMD EPYC, docs/design/cpu_all_pairs.md).
-    const double d = setup.depth;
-    const double rows = double(n) / double(setup.numQueries);
-    const double ofPairs = 0.028 * d * double(n) + 2 * d * rows;
-    // Choosing and the proof, and plans of a search.
-    const double ofProof = isFew ? 150 + 1500 / double(setup.numQueries) : 0;
+    // Nanoseconds of a query: pairs and packing, more than what candidates
+    // take, and canonical distances of these; of few vectors, choosing, the
+    // proof, and plans of a search (by measurements of n = 8192 on a Xeon, and
+    // of few vectors on an AMD EPYC, docs/design/cpu_all_pairs.md).
+    const double d = setup.depth, q = double(setup.numQueries);
+    const double pairs = d * double(n), packed = pairs / q;
+    const double ofPairs = isFew ? 0.035 * pairs + 0.6 * packed - 1250 / q - 90
+                                 : 0.028 * pairs + 2 * packed;
     const double ofComponent = isFast ? 0.22 : 0.1;
-    return ofPairs <
-            double(k) * (2.5 + ofComponent * std::max(d, 8.0)) + ofProof;
+    return ofPairs < double(k) * (2.5 + ofComponent * std::max(d, 8.0));
 }
 
 void sweepByDoubles(Setup<float>& setup) {

@@ -88,12 +88,13 @@ void KnnSelection<T>::certifyByParts(
         rescore(certifier, lists.data(), idx_t(lists.size()));
     });
     parallelFor(setup_.team, threads, rows, [&](idx_t row, int thread) {
-        settle(first + row,
-               attempts[row],
-               scratch_[thread],
-               certifier,
-               bound,
-               out);
+        certifier.rescored.fetch_add(
+                settle(first + row,
+                       attempts[row],
+                       scratch_[thread],
+                       certifier,
+                       bound,
+                       out));
     });
 }
 

@@ -124,9 +124,12 @@ void KnnSelection<T>::certifyRows(
                 rows.row + i, rows.query(i), mine.attempts[i], mine, certifier);
     }
     rescoreChosen(mine, rows.count, certifier);
+    idx_t rescored = 0;
     for (idx_t i = 0; i < rows.count; ++i) {
-        settle(rows.query(i), mine.attempts[i], mine, certifier, bound, out);
+        rescored += settle(
+                rows.query(i), mine.attempts[i], mine, certifier, bound, out);
     }
+    certifier.rescored.fetch_add(rescored);
 }
 
 template <class T>
@@ -152,9 +155,9 @@ void KnnSelection<T>::chooseOf(
 }
 
 template <class T>
-void KnnSelection<T>::settle(
+idx_t KnnSelection<T>::settle(
         idx_t query,
-        const Attempt& attempt,
+        Attempt& attempt,
         Scratch& mine,
         Certifier<T>& certifier,
         const ErrorBound<T>& bound,
@@ -180,7 +183,7 @@ void KnnSelection<T>::settle(
         }
     }
     certifier.note(query, outcome);
-    certifier.rescored.fetch_add(rescored, std::memory_order_relaxed);
+    return rescored;
 }
 
 template <class T>
@@ -271,17 +274,17 @@ void KnnSelection<T>::rescore(
 
 template <class T>
 Outcome KnnSelection<T>::certifyRow(
-        const Attempt& attempt,
+        Attempt& attempt,
         Scratch& mine,
         const Certifier<T>& certifier,
         const ErrorBound<T>& bound,
         Sorted& sorted,
         idx_t& rescored) {
     constexpr T kInfinity = std::numeric_limits<T>::infinity();
-    Candidates all = attempt.all;
+    const Candidates& all = attempt.all;
     const auto find = [&] {
         if (attempt.isElsewhere) {
-            all = candidatesOf(attempt.row, mine);
+            attempt.all = candidatesOf(attempt.row, mine);
         }
     };
     const idx_t k = certifier.k;
