@@ -365,8 +365,7 @@ class FewOfLanes {
 /// Blocks of a multiprocessor that there are registers for: the compiler, left
 /// to itself, takes more for loads that it has in flight anyway.
 template <int kItems>
-constexpr int kFewOfLanesBlocks = kItems <= 16 ? 10
-        : kItems <= 32                         ? 8
+constexpr int kFewOfLanesBlocks = kItems <= 32 ? 8
         : kItems <= 48                         ? 6
                                                : 5;
 

@@ -15,19 +15,20 @@ namespace faiss_bits {
 namespace {
 
 constexpr idx_t kLanes = 32;
-constexpr idx_t kLeastCols = 257;
+constexpr idx_t kLeastCols = 513;
 constexpr idx_t kMostCols = 4096;
 constexpr idx_t kMostNarrowCols = 8192;
 constexpr int kMostKOfOne = 16; // number of a lane
 constexpr int kMostKOfTwo = 48;
 constexpr int kMostK = 64;        // rows of one turn
 constexpr int kMostKOfTurns = 40; // of several
+constexpr int kMostKOfShort = 32; // of up to 1,024 columns
 constexpr int kMostNarrowK = 32;  // of one turn
 constexpr int kMostNarrowKOfTurns = 16;
 
 /// A kernel has so many keys of a lane at a time; a row takes as few turns as
 /// it can, of as few keys.
-constexpr int kItems[] = {16, 24, 32, 48, 64};
+constexpr int kItems[] = {24, 32, 48, 64};
 constexpr int kNarrowItems[] = {32, 64};
 
 /// A row may begin anywhere in 32 keys.
@@ -54,9 +55,6 @@ FewOfLanesLaunch launchOf(FewOfLanesShape shape) {
     BITS_FEW_OF_LANES(64, 1)
     BITS_FEW_OF_LANES(64, 2)
     if constexpr (sizeof(T) == 4) {
-        BITS_FEW_OF_LANES(16, 1)
-        BITS_FEW_OF_LANES(16, 2)
-        BITS_FEW_OF_LANES(16, 4)
         BITS_FEW_OF_LANES(24, 1)
         BITS_FEW_OF_LANES(24, 2)
         BITS_FEW_OF_LANES(24, 4)
@@ -86,7 +84,10 @@ FewOfLanesShape fewOfLanesShape(const SelectProblem& p) {
         }
         return {leastItems(kNarrowItems, p.cols), p.k <= kMostKOfOne ? 1 : 2};
     }
-    if (p.k > (isOneTurn ? kMostK : kMostKOfTurns) || p.cols > kMostCols) {
+    const int mostK = p.cols <= 1024 ? kMostKOfShort
+            : isOneTurn              ? kMostK
+                                     : kMostKOfTurns;
+    if (p.k > mostK || p.cols > kMostCols) {
         return {};
     }
     // With more numbers a limit is closer, and takes longer.

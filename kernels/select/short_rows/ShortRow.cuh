@@ -185,7 +185,8 @@ class ShortRow : ShortRowBound<T, kHasBias, kLanes, kItems, kSorted> {
         }
         __syncwarp();
         // Where a row looks ahead, what is held may be above the bound.
-        const bool isBounded = kSorted >= 8 && !kLooksAhead && chunk_.base > 0;
+        const bool isBounded =
+                kSorted >= 8 && !kLooksAhead && chunk_.base > 0;
         const Within within =
                 this->findBound(kept, isBounded ? bound_ : kNanKey);
         uint32_t stay = 0;

@@ -147,7 +147,8 @@ struct ShortSort {
         }
         const uint64_t next =
                 __shfl_down_sync(kFullWarp, entries[0], 1, kLanes);
-        return is || (Group::lane() + 1 < kLanes && next < entries[kItems - 1]);
+        return is ||
+                (Group::lane() + 1 < kLanes && next < entries[kItems - 1]);
     }
 
     /// Two steps of a transposition sort: g neighbours in any order are sorted
