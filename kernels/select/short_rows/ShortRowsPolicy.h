@@ -1,10 +1,7 @@
 #pragma once
 
-#include <algorithm>
-
 #include "kernels/select/Select.h"
 #include "kernels/select/short_rows/LaneListsLaunch.h"
-#include "kernels/select/short_rows/ShortChunk.h"
 
 namespace faiss_bits {
 
@@ -20,24 +17,12 @@ struct ShortRowsPolicy {
     int mostCols = 0;
     int mostK = 0;
 
-    bool sortsAll() const {
-        return sorted == items;
-    }
-
     bool takes(const SelectProblem& p) const {
-        const int most = sizeOf(p.keyType) == 2 ? mostNarrowK() : mostK;
-        return p.cols <= mostCols && p.k <= most &&
-                (sortsAll() || p.k <= p.cols);
-    }
-
-    /// Of 16-bit keys: NarrowRow, which has twice as much room as it takes, is
-    /// faster than kernels of entries that have less.
-    int mostNarrowK() const {
-        if (mostCols < kShortChunkColumns && !sortsAll()) {
-            return std::min(mostK, lanes * sorted / 2);
-        }
-        return mostCols == kShortChunkColumns && sorted == 2 ? kMostNarrowKOfTwo
-                                                             : mostK;
+        const bool sortsAll = sorted == items;
+        // NarrowRow is faster with twice as much room as it takes.
+        const bool isNarrow = sizeOf(p.keyType) == 2 && mostCols == 1024;
+        const int most = isNarrow && sorted == 2 ? kMostNarrowKOfTwo : mostK;
+        return p.cols <= mostCols && p.k <= most && (sortsAll || p.k <= p.cols);
     }
 };
 
