@@ -227,7 +227,6 @@ __device__ __forceinline__ void ScanAgain<kMetric, Begin>::groupChunk(
                 (differs[v] ? 0 : int64_t(uint32_t(entry)) - 1) *
                         search.vectors.rowStride;
     }
-#pragma unroll kAhead
     for (int c = lane; c < search.d; c += kPairLanes) {
 #pragma unroll
         for (int v = 0; v < kVectors; ++v) {
