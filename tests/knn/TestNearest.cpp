@@ -16,11 +16,6 @@ constexpr Metric kProducts[] = {
         Metric::InnerProduct,
         Metric::Cosine};
 
-/// Of strips of one tile; 0: there are none.
-uint32_t tileOf(int d) {
-    return d > 256 ? 256 : d > 192 ? 128 : 0;
-}
-
 class NearestScanTest : public TensorKernelTest {
    protected:
     /// Kept vectors have their values, and no other vector has more than the
@@ -189,12 +184,13 @@ TEST_P(NearestScanTest, SmallOfEveryKind) {
 TEST_P(NearestScanTest, BothSidesOfTileStrips) {
     for (Metric metric : {Metric::L2, Metric::InnerProduct}) {
         for (int64_t n : {63, 255, 256, 257, 2047, 2048, 2049}) {
-            for (int d : {192, 193, 256, 257, 321}) {
+            for (int d : {256, 257, 321}) {
                 for (int64_t q : {1, 65, 129}) {
                     EXPECT_EQ(
                             nearestTileOf(q, n, d, GetParam(), deviceTraits()),
-                            GetParam() == TensorScanKernel::Wgmma ? tileOf(d)
-                                                                  : 0u);
+                            GetParam() == TensorScanKernel::Wgmma && d > 256
+                                    ? 256u
+                                    : 0u);
                     check(metric, q, n, d);
                     if (HasFailure()) {
                         return;
@@ -202,8 +198,7 @@ TEST_P(NearestScanTest, BothSidesOfTileStrips) {
                 }
             }
         }
-        check(metric, 3, 20000, 192);
-        check(metric, 3, 20000, 193);
+        check(metric, 3, 20000, 256);
         check(metric, 3, 20000, 257);
     }
 }
@@ -237,7 +232,7 @@ TEST(NearestChunks, FewQueriesFillTheGpu) {
     EXPECT_EQ(stripsOf(1 << 17, 65536), kOfChunk);
 }
 
-/// Strips of tiles take 80 MiB at most, and lanes have bits for 256 tiles.
+/// Strips of tiles take 80 MiB at most.
 TEST(NearestTiles, BothSidesOfTheirMemory) {
     const DeviceTraits hopper;
     if (!hasTensorScan(TensorScanKernel::Wgmma, hopper)) {
@@ -245,42 +240,28 @@ TEST(NearestTiles, BothSidesOfTheirMemory) {
     }
     struct Case {
         int64_t queries;
-        int64_t tiles;
+        int64_t vectors;
         bool has;
     };
     for (const Case& c : std::initializer_list<Case>{
-                 {1 << 17, 8, true},
-                 {1 << 17, 9, false},
-                 {(1 << 17) + 1, 8, false},
-                 {16384, 64, true},
-                 {16385, 64, false},
-                 {16384, 65, false},
-                 {4096, 256, true},
-                 {4097, 256, false},
-                 {1, 257, false}}) {
-        for (int d : {192, 193, 256, 257}) {
-            const uint32_t wanted = c.has ? tileOf(d) : 0;
-            for (int64_t n :
-                 {(c.tiles - 1) * tileOf(d) + 1, c.tiles * tileOf(d)}) {
-                EXPECT_EQ(
-                        nearestTileOf(
-                                c.queries,
-                                n,
-                                d,
-                                TensorScanKernel::Wgmma,
-                                hopper),
-                        wanted)
-                        << c.queries << " queries, " << n << " x " << d;
-                if (wanted > 0) {
-                    EXPECT_EQ(
-                            nearestStripsOf(
-                                    c.queries,
-                                    n,
-                                    d,
-                                    TensorScanKernel::Wgmma,
-                                    hopper),
-                            uint32_t(4 * c.tiles));
-                }
+                 {1 << 17, 2048, true},
+                 {1 << 17, 2049, false},
+                 {(1 << 17) + 1, 2048, false},
+                 {16384, 16384, true},
+                 {16385, 16384, false},
+                 {16384, 16385, false},
+                 {4096, 65536, true},
+                 {4097, 65536, false},
+                 {1, 65537, false}}) {
+        for (int d : {256, 257}) {
+            const uint32_t tile = nearestTileOf(
+                    c.queries, c.vectors, d, TensorScanKernel::Wgmma, hopper);
+            EXPECT_EQ(tile, c.has && d == 257 ? 256u : 0u)
+                    << c.queries << " queries of " << c.vectors << " vectors";
+            const uint32_t strips = nearestStripsOf(
+                    c.queries, c.vectors, d, TensorScanKernel::Wgmma, hopper);
+            if (tile > 0) {
+                EXPECT_EQ(strips, uint32_t((c.vectors + 255) / 256 * 4));
             }
         }
     }

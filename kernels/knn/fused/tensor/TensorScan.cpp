@@ -215,19 +215,17 @@ uint32_t nearestTileOf(
         TensorScanKernel kernel,
         const DeviceTraits& device) {
     // Four strips of 20 bytes a query and tile; and lanes of a row have bits
-    // for no more tiles of it (NearestOfRow.cuh).
+    // for no more of them (NearestOfRow.cuh).
     constexpr idx_t kMostTiles = idx_t(1) << 20;
-    constexpr idx_t kMostOfRow = 256;
-    constexpr int kLeastSlabs = 4;
+    constexpr idx_t kMostVectors = idx_t(1) << 16;
     const TensorImageLayout image(numVectors, d);
-    if (!usesWgmma(kernel, device) || image.slabs < kLeastSlabs) {
+    if (!usesWgmma(kernel, device) || !wgmmaShapeFor(image).streamed ||
+        numVectors > kMostVectors) {
         return 0;
     }
     const idx_t width = wgmmaShapeFor(image).width();
     const idx_t tiles = (numVectors + width - 1) / width;
-    return tiles <= kMostOfRow && numQueries * tiles <= kMostTiles
-            ? uint32_t(width)
-            : 0;
+    return numQueries * tiles <= kMostTiles ? uint32_t(width) : 0;
 }
 
 uint32_t nearestStripsOf(

@@ -6,18 +6,13 @@ namespace faiss_bits {
 
 void launchWgmmaNearestTiles(
         const TensorScanParams& params,
-        const TensorImageLayout& image,
+        const TensorImageLayout&,
         bool isL2,
         const DeviceTraits& device,
         cudaStream_t stream) {
-    using Finder = FindNearestOfTiles;
-    if (wgmmaShapeFor(image).streamed) {
-        const auto launch = isL2 ? wgmma::launchLong<Finder, true, true>
-                                 : wgmma::launchLong<Finder, true, false>;
-        return launch(params, device, stream);
-    }
-    const auto launch = isL2 ? wgmma::launchLong<Finder, false, true>
-                             : wgmma::launchLong<Finder, false, false>;
+    const auto launch = isL2
+            ? wgmma::launchLong<FindNearestOfTiles, true, true>
+            : wgmma::launchLong<FindNearestOfTiles, true, false>;
     launch(params, device, stream);
 }
 
