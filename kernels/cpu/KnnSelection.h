@@ -232,10 +232,10 @@ class KnnSelection {
             const Certifier<T>& certifier);
     void choose(Attempt& attempt, const Certifier<T>& certifier);
     /// The proof of a row whose chosen candidates have canonical keys, and its
-    /// result; how many were rescored.
-    idx_t settle(
+    /// result.
+    void settle(
             idx_t query,
-            Attempt& attempt,
+            const Attempt& attempt,
             Scratch& mine,
             Certifier<T>& certifier,
             const ErrorBound<T>& bound,
@@ -263,7 +263,7 @@ class KnnSelection {
     /// Leaves the candidates that may be of the result, if it is proved that no
     /// others are.
     Outcome certifyRow(
-            Attempt& attempt,
+            const Attempt& attempt,
             Scratch& mine,
             const Certifier<T>& certifier,
             const ErrorBound<T>& bound,

@@ -88,13 +88,12 @@ void KnnSelection<T>::certifyByParts(
         rescore(certifier, lists.data(), idx_t(lists.size()));
     });
     parallelFor(setup_.team, threads, rows, [&](idx_t row, int thread) {
-        certifier.rescored.fetch_add(
-                settle(first + row,
-                       attempts[row],
-                       scratch_[thread],
-                       certifier,
-                       bound,
-                       out));
+        settle(first + row,
+               attempts[row],
+               scratch_[thread],
+               certifier,
+               bound,
+               out);
     });
 }
 

@@ -124,12 +124,9 @@ void KnnSelection<T>::certifyRows(
                 rows.row + i, rows.query(i), mine.attempts[i], mine, certifier);
     }
     rescoreChosen(mine, rows.count, certifier);
-    idx_t rescored = 0;
     for (idx_t i = 0; i < rows.count; ++i) {
-        rescored += settle(
-                rows.query(i), mine.attempts[i], mine, certifier, bound, out);
+        settle(rows.query(i), mine.attempts[i], mine, certifier, bound, out);
     }
-    certifier.rescored.fetch_add(rescored);
 }
 
 template <class T>
@@ -155,9 +152,9 @@ void KnnSelection<T>::chooseOf(
 }
 
 template <class T>
-idx_t KnnSelection<T>::settle(
+void KnnSelection<T>::settle(
         idx_t query,
-        Attempt& attempt,
+        const Attempt& attempt,
         Scratch& mine,
         Certifier<T>& certifier,
         const ErrorBound<T>& bound,
@@ -183,7 +180,7 @@ idx_t KnnSelection<T>::settle(
         }
     }
     certifier.note(query, outcome);
-    return rescored;
+    certifier.rescored.fetch_add(rescored, std::memory_order_relaxed);
 }
 
 template <class T>
@@ -274,17 +271,17 @@ void KnnSelection<T>::rescore(
 
 template <class T>
 Outcome KnnSelection<T>::certifyRow(
-        Attempt& attempt,
+        const Attempt& attempt,
         Scratch& mine,
         const Certifier<T>& certifier,
         const ErrorBound<T>& bound,
         Sorted& sorted,
         idx_t& rescored) {
     constexpr T kInfinity = std::numeric_limits<T>::infinity();
-    const Candidates& all = attempt.all;
+    Candidates all = attempt.all;
     const auto find = [&] {
         if (attempt.isElsewhere) {
-            attempt.all = candidatesOf(attempt.row, mine);
+            all = candidatesOf(attempt.row, mine);
         }
     };
     const idx_t k = certifier.k;
