@@ -335,10 +335,6 @@ void KnnSelection<T>::finish(
     if (certifier) {
         const ErrorBound<T> bound(setup_, certifier->direct);
         const idx_t most = allocateCertified(rows, *certifier);
-        if (paysByParts(rows, *certifier)) {
-            certifyByParts(rows, first, *certifier, bound, out);
-            return;
-        }
         const idx_t jobs = (rows + most - 1) / most;
         forJobs((rows + jobs - 1) / jobs,
                 [&](Scratch& mine, idx_t row, idx_t count) {

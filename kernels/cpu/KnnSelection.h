@@ -151,7 +151,6 @@ class KnnSelection {
     /// A row of a certified search.
     struct Attempt {
         CanonicalQuery query;
-        idx_t row = 0;
         Candidates all;
         // The nearest of them and their canonical keys: those whose key is
         // `pivot` at most, or all if there are not more.
@@ -160,8 +159,7 @@ class KnnSelection {
         idx_t count = 0;
         idx_t done = 0; ///< of these, so many have a canonical key
         T pivot = 0;
-        bool isLate = false;      ///< too many are alike: none are chosen yet
-        bool isElsewhere = false; ///< `all` are to be looked for once more
+        bool isLate = false; ///< too many are alike: none are chosen yet
 
         /// Of the first from `done` on behind the whole groups below `end`.
         idx_t groupsBefore(idx_t end) const {
@@ -223,34 +221,9 @@ class KnnSelection {
             Certifier<T>& certifier,
             const ErrorBound<T>& bound,
             const KnnOutput<T>& out);
-    /// The query of a row in float64, and its candidates.
-    void chooseOf(
-            idx_t row,
-            idx_t query,
-            Attempt& attempt,
-            Scratch& mine,
-            const Certifier<T>& certifier);
     void choose(Attempt& attempt, const Certifier<T>& certifier);
-    /// The proof of a row whose chosen candidates have canonical keys, and its
-    /// result.
-    void settle(
-            idx_t query,
-            const Attempt& attempt,
-            Scratch& mine,
-            Certifier<T>& certifier,
-            const ErrorBound<T>& bound,
-            const KnnOutput<T>& out);
-    /// Where threads share the vectors: is it worth it that each has the
-    /// candidates of all rows that are among its own?
-    bool paysByParts(idx_t rows, const Certifier<T>& certifier) const;
-    void certifyByParts(
-            idx_t rows,
-            idx_t first,
-            Certifier<T>& certifier,
-            const ErrorBound<T>& bound,
-            const KnnOutput<T>& out);
-    /// Canonical keys of what was chosen of some rows.
-    void rescoreChosen(
+    /// Canonical keys of what was chosen of some rows; how many.
+    idx_t rescoreChosen(
             Scratch& mine,
             idx_t rows,
             const Certifier<T>& certifier);

@@ -120,67 +120,47 @@ void KnnSelection<T>::certifyRows(
         const ErrorBound<T>& bound,
         const KnnOutput<T>& out) {
     for (idx_t i = 0; i < rows.count; ++i) {
-        chooseOf(
-                rows.row + i, rows.query(i), mine.attempts[i], mine, certifier);
-    }
-    rescoreChosen(mine, rows.count, certifier);
-    for (idx_t i = 0; i < rows.count; ++i) {
-        settle(rows.query(i), mine.attempts[i], mine, certifier, bound, out);
-    }
-}
-
-template <class T>
-void KnnSelection<T>::chooseOf(
-        idx_t row,
-        idx_t query,
-        Attempt& attempt,
-        Scratch& mine,
-        const Certifier<T>& certifier) {
-    const T* components = setup_.queries.row(query);
-    certifier.kernels.prepareQuery(components, setup_.depth, attempt.query);
-    if constexpr (std::is_same_v<T, float>) {
-        attempt.query.rounding = setup_.int16
-                ? setup_.int16.roundingOf(components, setup_.depth)
-                : 0;
-    }
-    attempt.row = row;
-    attempt.count = 0;
-    if (!std::isnan(attempt.query.squares)) {
-        attempt.all = candidatesOf(row, mine);
-        choose(attempt, certifier);
-    }
-}
-
-template <class T>
-void KnnSelection<T>::settle(
-        idx_t query,
-        const Attempt& attempt,
-        Scratch& mine,
-        Certifier<T>& certifier,
-        const ErrorBound<T>& bound,
-        const KnnOutput<T>& out) {
-    const idx_t place = out.row(query) * out.k;
-    T* distances = out.distances + place;
-    idx_t* ids = out.ids + place;
-    Outcome outcome = Outcome::Done;
-    idx_t rescored = attempt.count;
-    if (std::isnan(attempt.query.squares)) {
-        // A query with NaN has no result.
-        writeRow(nullptr, 0, distances, ids, out.k);
-    } else {
-        Sorted sorted;
-        outcome = certifyRow(attempt, mine, certifier, bound, sorted, rescored);
-        if (outcome == Outcome::Done) {
-            writeRow(
-                    sorted.entries,
-                    std::min(sorted.count, certifier.k),
-                    distances,
-                    ids,
-                    out.k);
+        Attempt& attempt = mine.attempts[i];
+        const T* query = setup_.queries.row(rows.query(i));
+        certifier.kernels.prepareQuery(query, setup_.depth, attempt.query);
+        if constexpr (std::is_same_v<T, float>) {
+            attempt.query.rounding = setup_.int16
+                    ? setup_.int16.roundingOf(query, setup_.depth)
+                    : 0;
+        }
+        attempt.count = 0;
+        if (!std::isnan(attempt.query.squares)) {
+            attempt.all = candidatesOf(rows.row + i, mine);
+            choose(attempt, certifier);
         }
     }
-    certifier.note(query, outcome);
-    certifier.rescored.fetch_add(rescored, std::memory_order_relaxed);
+    idx_t rescored = rescoreChosen(mine, rows.count, certifier);
+    for (idx_t i = 0; i < rows.count; ++i) {
+        const idx_t query = rows.query(i);
+        const idx_t place = out.row(query) * out.k;
+        T* distances = out.distances + place;
+        idx_t* ids = out.ids + place;
+        const Attempt& attempt = mine.attempts[i];
+        Outcome outcome = Outcome::Done;
+        if (std::isnan(attempt.query.squares)) {
+            // A query with NaN has no result.
+            writeRow(nullptr, 0, distances, ids, out.k);
+        } else {
+            Sorted sorted;
+            outcome = certifyRow(
+                    attempt, mine, certifier, bound, sorted, rescored);
+            if (outcome == Outcome::Done) {
+                writeRow(
+                        sorted.entries,
+                        std::min(sorted.count, certifier.k),
+                        distances,
+                        ids,
+                        out.k);
+            }
+        }
+        certifier.note(query, outcome);
+    }
+    certifier.rescored.fetch_add(rescored);
 }
 
 template <class T>
@@ -208,7 +188,7 @@ void KnnSelection<T>::choose(Attempt& attempt, const Certifier<T>& certifier) {
 }
 
 template <class T>
-void KnnSelection<T>::rescoreChosen(
+idx_t KnnSelection<T>::rescoreChosen(
         Scratch& mine,
         idx_t rows,
         const Certifier<T>& certifier) {
@@ -236,6 +216,7 @@ void KnnSelection<T>::rescoreChosen(
         }
         rescore(certifier, mine.lists.data(), list - mine.lists.data());
     }
+    return total;
 }
 
 template <class T>
@@ -278,12 +259,7 @@ Outcome KnnSelection<T>::certifyRow(
         Sorted& sorted,
         idx_t& rescored) {
     constexpr T kInfinity = std::numeric_limits<T>::infinity();
-    Candidates all = attempt.all;
-    const auto find = [&] {
-        if (attempt.isElsewhere) {
-            all = candidatesOf(attempt.row, mine);
-        }
-    };
+    const Candidates& all = attempt.all;
     const idx_t k = certifier.k;
     Rescored<T> chosen = {attempt.ids, attempt.keys, attempt.count};
     Rescored<T> extra = {mine.extraIds.get(), mine.extraKeys.get(), 0};
@@ -294,7 +270,6 @@ Outcome KnnSelection<T>::certifyRow(
         rescored += extra.count;
     };
     const auto rescoreAll = [&] {
-        find();
         extra = {mine.extraIds.get(), mine.extraKeys.get(), all.count};
         all.copyIds(extra.ids);
         rescoreExtra();
@@ -332,11 +307,10 @@ Outcome KnnSelection<T>::certifyRow(
         range.include(entries[chosen.count - 1].order());
         sortAll(chosen.count + extra.count, false, range);
     };
+    NarrowJob<T> job = all.narrowJob();
     if (attempt.isLate && std::isnan(attempt.pivot)) {
         rescoreAll();
     } else if (attempt.isLate) {
-        find();
-        NarrowJob<T> job = all.narrowJob();
         job.outIds = extra.ids;
         job.outKeys = extra.keys;
         extra.count = setup_.common.keepUnder(job, attempt.pivot).count;
@@ -363,8 +337,6 @@ Outcome KnnSelection<T>::certifyRow(
         rescoreAll();
         sort();
     } else if (chosen.count < all.count && reach > attempt.pivot) {
-        find();
-        NarrowJob<T> job = all.narrowJob();
         job.outIds = extra.ids;
         job.outKeys = extra.keys;
         extra.count = setup_.common.keepBetween(job, attempt.pivot, reach);
