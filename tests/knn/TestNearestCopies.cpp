@@ -51,7 +51,9 @@ class NearestCopies : public NearestKnn {
             if (distinct > 1) {
                 EXPECT_LE(result.repeated, uint64_t(c.q / 100));
             } else {
-                EXPECT_EQ(result.repeated, uint64_t(c.q));
+                // Of cosines that are all 1 the first vectors are the result.
+                const bool areFirst = c.metric == Metric::Cosine;
+                EXPECT_EQ(result.repeated, areFirst ? 0 : uint64_t(c.q));
             }
         }
     }

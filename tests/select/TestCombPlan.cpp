@@ -37,12 +37,12 @@ TEST(CombPlans, ManyRowsOfSomeThousandColumns) {
     EXPECT_EQ(threadsOf(onH200(527, 16385, 10)), 0);
     EXPECT_GT(threadsOf(onH200(528, 16385, 64)), 0);
     EXPECT_EQ(threadsOf(onH200(2111, 16385, 65)), 0);
-    EXPECT_GT(threadsOf(onH200(2112, 131072, 128)), 0);
-    EXPECT_EQ(threadsOf(onH200(2112, 131072, 129)), 0);
-    EXPECT_EQ(threadsOf(onH200(5000, 131073, 10)), 0);
+    EXPECT_GT(threadsOf(onH200(2112, 65536, 128)), 0);
+    EXPECT_EQ(threadsOf(onH200(2112, 65536, 129)), 0);
+    EXPECT_EQ(threadsOf(onH200(5000, 65537, 10)), 0);
     EXPECT_GT(threadsOf(onH200(528, 36864, 256, kHalf)), 0);
     EXPECT_EQ(threadsOf(onH200(528, 36864, 257, kHalf)), 0);
-    EXPECT_GT(threadsOf(onH200(528, 131072, 128, kHalf)), 0);
+    EXPECT_EQ(threadsOf(onH200(528, 36865, 10, kHalf)), 0);
     SelectProblem biased = onH200(5000, 10240, 10);
     const float bias = 0;
     biased.colBias = &bias;
@@ -66,7 +66,7 @@ TEST(CombPlans, BlocksFollowRowsAndColumns) {
 /// allow have room in a multiprocessor.
 TEST(CombPlans, SurvivorsHaveRoom) {
     for (const DataType type : {DataType::Float32, DataType::Float16}) {
-        for (const idx_t cols : {2048, 5000, 10240, 20000, 36864, 131072}) {
+        for (const idx_t cols : {2048, 5000, 10240, 20000, 36864, 65536}) {
             for (const int k : {2, 32, 64, 65, 128, 256}) {
                 const SelectProblem p = onH200(20000, cols, k, type);
                 const ThresholdPlan plan = planThreshold(p);

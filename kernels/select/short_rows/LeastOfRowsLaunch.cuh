@@ -85,10 +85,11 @@ inline void launchLeastOfFloats(
     }
 }
 
-/// Up to 64 columns: most of what a warp does is the same for any number of
+/// Up to 48 columns: most of what a warp does is the same for any number of
 /// rows, so where these are many it has eight. So many rows are 32 warps of
 /// each multiprocessor.
 constexpr uint32_t kMostRowsOfEightLanes = 132 * 256;
+constexpr uint32_t kMostColsOfFourLeast = 48;
 
 template <class T, bool kHasBias>
 void launchLeastOfFourLanes(
@@ -138,7 +139,9 @@ void launchLeastOfRows(
         launchLeast<T, kHasBias, 16, 12>(params, stream);
     } else if (cols > 64) {
         launchLeast<T, kHasBias, 8, 16>(params, stream);
-    } else if (params.rows > kMostRowsOfEightLanes) {
+    } else if (
+            params.rows > kMostRowsOfEightLanes &&
+            cols <= kMostColsOfFourLeast) {
         launchLeastOfFourLanes<T, kHasBias>(params, stream);
     } else if (cols > 32) {
         launchLeast<T, kHasBias, 8, 8>(params, stream);

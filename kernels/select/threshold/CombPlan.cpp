@@ -17,7 +17,8 @@ constexpr idx_t kLeastCombRows = 4;
 constexpr idx_t kLeastCombCols = 2048;
 constexpr idx_t kMostShortCombCols = 10240;
 constexpr idx_t kMostMiddleCombCols = 16384;
-constexpr idx_t kMostCombCols = idx_t(1) << 17;
+constexpr idx_t kMostCombCols = 65536;
+constexpr idx_t kMostNarrowCombCols = 36864; // of 16-bit keys
 constexpr int kMostCombK = 256;
 constexpr int kMostFloatCombK = 64;
 constexpr int kMostNarrowCombK = 128; // of 16-bit keys
@@ -117,7 +118,9 @@ bool planThreads(const SelectProblem& p, int threads, ThresholdPlan& plan) {
 } // namespace
 
 bool planCombRows(const SelectProblem& p, ThresholdPlan& plan) {
-    if (p.hasColBias() || p.cols < kLeastCombCols || p.cols > kMostCombCols ||
+    const idx_t mostCols =
+            sizeOf(p.keyType) == 2 ? kMostNarrowCombCols : kMostCombCols;
+    if (p.hasColBias() || p.cols < kLeastCombCols || p.cols > mostCols ||
         !areAtLeast(p, kLeastCombRows) || !takesResults(p)) {
         return false;
     }
