@@ -26,8 +26,8 @@
 namespace faiss_bits {
 
 /// Queries that such a search has at most, but by estimates of product codes,
-/// by tables and of some shared codes: more of them where vectors have so few dimensions that other
-/// ways take longer (IvfDirectParams.h).
+/// by tables and of some shared codes: more of them where vectors have so few
+/// dimensions that other ways take longer (IvfDirectParams.h).
 idx_t mostIvfDirectQueries(const IvfLists& lists, int k);
 
 /// The plan, if the search can go so in at most maxBytes of scratch, whether it

@@ -148,8 +148,9 @@ IvfKnnPlan planIvfDistances(const IvfKnnProblem& problem, size_t maxBytes);
 ///          share 512 bytes a dimension, too, or by tables 4 a number of the
 ///          codebook, and queries in parts of up to 384 MiB, where they are of
 ///          terms with 4 bytes for each row of a part of a query, and as much
-///          of a list, up to 112 MiB; where they share lists and ids are looked up (IvfLists::idTest), 4 bytes for 32
-///          vectors of the index and 4 a list, or up to four times that
+///          of a list, up to 112 MiB; where they share lists and ids are
+///          looked up (IvfLists::idTest), 4 bytes for 32 vectors of the index
+///          and 4 a list, or up to four times that
 /// Errors   throws Error on a bad argument (named) or a failed launch
 /// Cost     few queries: 3 d operations of float64 a pair, three or four
 ///          kernels; that share product codes, 2 d operations of float16

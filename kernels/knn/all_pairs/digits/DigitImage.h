@@ -68,10 +68,10 @@ struct DigitImageParams {
     int d = 0;
     int slabs = 0;
     int digits = 0;
-    /// By L2, of what a center is subtracted from all: of each component the one
-    /// in the middle of these three vectors, 0 if it is not finite. It is one
-    /// that vectors have, so that small integers stay small integers; and it is
-    /// nearer to most of them than a vector is.
+    /// By L2, of what a center is subtracted from all: of each component the
+    /// one in the middle of these three vectors, 0 if it is not finite. It is
+    /// one that vectors have, so that small integers stay small integers; and
+    /// it is nearer to most of them than a vector is.
     VectorsParams centers;
     idx_t centerRows[3] = {};
     DigitImage to; // *to.used is 0 before
