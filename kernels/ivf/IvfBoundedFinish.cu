@@ -345,6 +345,8 @@ __global__ __launch_bounds__(kThreads) void boundedFinishKernel(
 template <Metric kMetric, ListLayout kLayout, int kRoom, int kThreads>
 void launch(const IvfDirectParams& params, cudaStream_t stream) {
     using Storage = typename DirectFinish<kThreads, kRoom>::SharedStorage;
+    // Devices of fast float64, which alone search so, have 163 KiB and more.
+    static_assert(sizeof(Storage) <= (163 << 10));
     const auto kernel = boundedFinishKernel<kMetric, kLayout, kThreads, kRoom>;
     launchAfterPrevious(
             kernel,

@@ -316,8 +316,8 @@ TEST_F(IvfTableScan, FindsListsItself) {
         const KernelResult expected = lists.run(planOfAll(all), all);
         EXPECT_TRUE(lists.run(plan, p).sameAs(expected)) << c;
         if (q >= 600) { // in parts
-            const IvfKnnPlan inParts =
-                    planByTables(p, true, plan.bytes * 2 / 3);
+            const IvfKnnPlan inParts = planByTables(
+                    p, true, plan.bytes * 2 / 3, plan.direct->byTerms);
             ASSERT_TRUE(inParts.findsLists()) << c;
             EXPECT_LT(inParts.direct->rowsAtATime, q);
             EXPECT_TRUE(lists.run(inParts, p).sameAs(expected)) << c;
