@@ -3,6 +3,7 @@
 
 #include <random>
 
+#include "kernels/knn/fused/ByteSearch.h"
 #include "kernels/knn/fused/tensor/ListedImage.h"
 #include "tests/common/GpuTest.h"
 #include "tests/knn/ByteRows.h"
@@ -12,7 +13,7 @@ namespace {
 
 constexpr uint32_t kMostCost = 50;
 constexpr uint32_t kInBytes = 7;
-constexpr uint32_t kInHalves = 51;
+constexpr uint32_t kInHalves = ByteSearch::kFar;
 
 template <class T>
 std::vector<T> read(const void* from, size_t count) {
@@ -88,9 +89,10 @@ class Copies {
         images_.mostCost = kMostCost;
     }
 
-    /// As one of the calls of a search.
-    void run(const std::vector<uint32_t>& costs) {
-        const DeviceBuffer<uint32_t> given(costs);
+    /// As one of the calls of a search. All costs are to say whether the scan
+    /// is in 8 bits.
+    void run(const std::vector<uint32_t>& costs, bool areBytes) {
+        DeviceBuffer<uint32_t> given(costs);
         images_.costs = costs.empty() ? nullptr : given.data();
         images_.tiles = uint32_t(costs.size());
         images_.made = calls_ > 0 ? made_.data() + (calls_ - 1) % 2 : nullptr;
@@ -98,6 +100,12 @@ class Copies {
         ++calls_;
         runListedImages(images_, nullptr);
         BITS_CUDA_CHECK(cudaDeviceSynchronize());
+        if (costs.empty()) {
+            return;
+        }
+        for (const uint32_t cost : given.download()) {
+            ASSERT_EQ(cost <= kMostCost, areBytes) << "call " << calls_;
+        }
     }
 
     /// Room as it was before.
@@ -212,54 +220,83 @@ TEST_F(AllowedImages, SmallCopies) {
                         "d=" + std::to_string(d) +
                         " listed=" + std::to_string(listed));
                 Copies copies(903, listed, d, rows);
-                copies.run({kInHalves, kInBytes, kInHalves});
+                copies.run({kInBytes, kInBytes, kInBytes}, true);
+                copies.run({kInHalves, kInBytes, kInHalves}, false);
                 copies.checkHalves(true);
                 copies.checkBytes(true);
                 copies.checkNorms();
-                if (HasFatalFailure()) {
-                    return;
-                }
             }
         }
     }
 }
 
-/// What no tile is scanned in is not made; and what is there is left alone.
+/// What is not scanned is not made; and what is there is left alone.
 TEST_F(AllowedImages, SmallMadeOnce) {
     for (int d : {128, 514}) {
         Copies bytes(500, 300, d, {});
-        bytes.run(std::vector<uint32_t>(300, kInBytes));
+        std::vector<uint32_t> costs(300, kInBytes);
+        bytes.run(costs, true);
         bytes.checkHalves(false);
         bytes.checkBytes(true);
         bytes.checkNorms();
         bytes.fill();
-        std::vector<uint32_t> costs(300, kInBytes);
-        bytes.run(costs);
+        bytes.run(costs, true);
         bytes.checkHalves(false);
         bytes.checkBytes(false);
         costs[299] = kInHalves;
-        bytes.run(costs);
+        bytes.run(costs, false);
         bytes.checkHalves(true);
         bytes.checkBytes(false);
         bytes.fill();
-        bytes.run(costs);
+        bytes.run(costs, false);
         bytes.checkHalves(false);
         bytes.checkBytes(false);
 
         Copies halves(500, 300, d, {});
-        halves.run({kInHalves});
+        halves.run({kInHalves}, false);
         halves.checkHalves(true);
         halves.checkBytes(false);
         halves.fill();
-        halves.run({}); // a scan in 16 bits alone
+        halves.run({}, false); // a scan in 16 bits alone
         halves.checkHalves(false);
-        halves.run({kMostCost});
+        halves.run({0, 0, 0}, true);
         halves.checkBytes(true);
         halves.checkHalves(false);
         halves.checkNorms();
         if (HasFatalFailure()) {
             return;
         }
+    }
+}
+
+/// All tiles go the same way, by the sum of their costs and the copies that are
+/// not there. Many blocks decide while one writes what is decided.
+TEST_F(AllowedImages, SmallOneWayForAll) {
+    constexpr int64_t kListed = 40000;
+    for (uint32_t tiles : {3u, 40u, 77u}) {
+        // One tile has all but a little, so that tiles want different ways.
+        const auto costsOf = [&](uint32_t sum) {
+            std::vector<uint32_t> costs(tiles, 1);
+            costs[tiles / 2] = sum - (tiles - 1);
+            return costs;
+        };
+        SCOPED_TRACE("tiles=" + std::to_string(tiles));
+        Copies bytes(kListed, kListed, 128, {});
+        bytes.run(costsOf((tiles + 2) * kMostCost), true);
+        bytes.checkBytes(true);
+        bytes.checkHalves(false);
+        bytes.run(costsOf((tiles + 4) * kMostCost), true);
+        bytes.run(costsOf((tiles + 4) * kMostCost + 1), false);
+        bytes.checkHalves(true);
+        bytes.run(costsOf(tiles * kMostCost), true); // both are there
+        bytes.run(costsOf(tiles * kMostCost + 1), false);
+
+        Copies halves(kListed, kListed, 128, {});
+        halves.run(costsOf((tiles + 2) * kMostCost + 1), false);
+        halves.run(costsOf((tiles - 2) * kMostCost + 1), false);
+        halves.checkBytes(false);
+        halves.run(costsOf((tiles - 2) * kMostCost), true);
+        halves.checkBytes(true);
     }
 }
 

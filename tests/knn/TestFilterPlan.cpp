@@ -186,5 +186,45 @@ TEST(FilterPlan, Words) {
     EXPECT_EQ(filterWords(33), 2);
 }
 
+/// Strips by inner product need a copy of the second sample: where it leaves
+/// room for few queries a scan, limits come from the first one.
+TEST(FilterPlan, StripsOfProductsWhereTheyHaveRoom) {
+    constexpr idx_t kVectors = kMillion / 2 + 77;
+    constexpr idx_t kQueries = 1024;
+    constexpr int d = 768;
+    const float image = 0;
+    FlatKnnProblem p;
+    p.metric = Metric::InnerProduct;
+    p.numVectors = kVectors;
+    p.numQueries = kQueries;
+    p.d = d;
+    p.k = 10;
+    p.device.singleToDouble = 32;
+    p.imageHasBytes = true;
+    p.searchImage = &image;
+    p.allowedBits = kBits;
+    const size_t whole = planFlatKnn(p, size_t(1) << 40).bytes;
+    const size_t copy = size_t(kVectors / 16) * d * 2;
+    ASSERT_GT(whole, copy);
+    constexpr size_t kStep = kMiB / 2;
+    idx_t stripQueries = kQueries;
+    bool bySamples = false;
+    for (size_t bytes = whole; bytes > copy - 4 * kStep; bytes -= kStep) {
+        const FlatKnnPlan plan = planFlatKnn(p, bytes);
+        SCOPED_TRACE(std::to_string(bytes) + ": " + plan.toString());
+        ASSERT_TRUE(plan.fused);
+        EXPECT_EQ(planFlatKnn(p, plan.bytes).toString(), plan.toString());
+        EXPECT_GE(plan.fused->tileQueries, kQueries / 16);
+        if (plan.fused->secondStrips.perRow > 0) {
+            EXPECT_FALSE(bySamples);
+            stripQueries = plan.fused->tileQueries;
+        } else {
+            bySamples = true;
+        }
+    }
+    EXPECT_TRUE(bySamples);
+    EXPECT_LT(stripQueries, kQueries);
+}
+
 } // namespace
 } // namespace faiss_bits::test

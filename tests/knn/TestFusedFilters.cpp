@@ -271,8 +271,8 @@ TEST_F(FusedFilters, HardData) {
     }
 }
 
-/// Some tiles of queries go by 8 bits and some by 16, in two scans with copies
-/// of their own.
+/// Some tiles of queries are not for 8 bits: all of their scan go by 16 then,
+/// whatever other scans of the same search do.
 TEST_F(FusedFilters, TilesOfTheirOwn) {
     constexpr int64_t kTile = ByteSearch::kTileQueries;
     const std::vector<bool> members = share(0.5);

@@ -261,21 +261,28 @@ std::optional<FusedPlan> planBySamples(
             plan, p, kMostTileQueries, maxBytes, [&](FusedPlan& plan) {
                 return planSecondStrips(plan, p);
             });
-    if (byStrips) {
+    // What strips need of a filter (AllowedVectors) may leave room for few
+    // queries a scan.
+    if (byStrips && (!p.allowedBits || byStrips->tileQueries == p.numQueries)) {
         return byStrips;
     }
     planSamples(plan, p);
     if (batchOf(p) > kFewQueries) {
         plan.sampling = &samplingMethod(p, plan);
     }
-
-    return fitQueries(plan, p, kMostTileQueries, maxBytes, [](FusedPlan& plan) {
-        plan.sampleQueries = std::clamp<idx_t>(
-                idx_t(kMostSampleBytes / sizeof(float) / plan.samples),
-                1,
-                plan.tileQueries);
-        return true;
-    });
+    const auto bySample = fitQueries(
+            plan, p, kMostTileQueries, maxBytes, [](FusedPlan& plan) {
+                plan.sampleQueries = std::clamp<idx_t>(
+                        idx_t(kMostSampleBytes / sizeof(float) / plan.samples),
+                        1,
+                        plan.tileQueries);
+                return true;
+            });
+    return byStrips &&
+                    (!bySample ||
+                     bySample->tileQueries <= 2 * byStrips->tileQueries)
+            ? byStrips
+            : bySample;
 }
 
 } // namespace

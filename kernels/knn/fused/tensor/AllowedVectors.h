@@ -38,8 +38,9 @@ class AllowedVectors {
     /// Sets what a search in 8 bits has to know of the filter.
     void describe(ByteSearch& bytes) const;
 
-    /// Enqueues the copies for scans of so many queries, whose limits are made,
-    /// as far as they want them and an earlier call has not made them.
+    /// Enqueues the copy for a scan of so many queries, whose limits are made,
+    /// in 8 bits or in 16 as their costs say, unless an earlier call has made
+    /// it. The costs of all tiles say the same then.
     void copyListed(
             const ByteSearch& bytes,
             idx_t queries,

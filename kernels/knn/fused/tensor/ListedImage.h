@@ -28,9 +28,10 @@ void runListedImage(
         const TensorImage& to,
         cudaStream_t stream);
 
-/// The same of an image and of that of 8 bits beside it, each only if some tile
-/// of queries is to be scanned so, as the device knows once their limits are
-/// made; and only if an earlier call has not made it.
+/// The same of an image or of that of 8 bits beside it, whichever the queries
+/// are to be scanned in, as the device knows once their limits are made: one
+/// for all tiles, as two copies and two scans take longer than either. Only if
+/// an earlier call has not made it.
 struct ListedImages {
     TensorImage from;
     TensorImage to;
@@ -40,9 +41,9 @@ struct ListedImages {
     int d = 0;
     const int32_t* ids = nullptr;
     idx_t n = 0;
-    /// [tiles] of ByteSearch: those up to mostCost are scanned in 8 bits.
-    /// nullptr: none is.
-    const uint32_t* costs = nullptr;
+    /// [tiles] of ByteSearch; what is decided is written to them, so that all
+    /// are up to mostCost, in 8 bits, or none is. nullptr: none is.
+    uint32_t* costs = nullptr;
     uint32_t tiles = 0;
     uint32_t mostCost = 0;
     /// On the device: what the call before has left in `makes`, or nullptr, and
