@@ -78,7 +78,8 @@ TEST_F(CombRows, EveryResidueInOneCall) {
     }
 }
 
-/// Both sides of whole lines, and of whole tiles of 64 to 256 threads.
+/// Both sides of whole lines, and of whole tiles of 64 to 256 threads. 16-bit
+/// rows end at 576 lines.
 TEST_F(CombRows, BothSidesOfEveryEdge) {
     for (const DataType type : kTypes) {
         const int64_t line = 128 / int64_t(sizeOf(type));
@@ -88,7 +89,9 @@ TEST_F(CombRows, BothSidesOfEveryEdge) {
                     SelectCase c = of(13, lines * line + more, type);
                     c.shift = shift;
                     c.values = Values::FewDistinct;
-                    ASSERT_TRUE(takes(c, 10));
+                    const bool isTooLong =
+                            type != DataType::Float32 && c.cols > 576 * line;
+                    ASSERT_EQ(takes(c, 10), !isTooLong);
                     expectSelects(c, {10, 60, 100, 200});
                     if (HasFailure()) {
                         return;
