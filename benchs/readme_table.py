@@ -19,7 +19,7 @@ import result_file
 MANY = 1 << 20
 #: The last run of inverted lists beside FAISS, and what is shown of it: lists,
 #: and probes of a query, an ordinary case and a slow one.
-LISTS = "ivf_3a5593f.json"
+LISTS = "ivf.json"
 LIST_CELLS = ((1024, 32), (4096, 8))
 LIST_INDEXES = {"ivf_flat": "IVFFlat", "ivf_sq8": "SQ8", "ivf_pq32": "PQ32"}
 #: Of the first screen: methods of flat_rivals.json with a column of their own,
