@@ -120,7 +120,7 @@ INNER = """
     kernels/metric_space/MetricChecks.h kernels/metric_space/PivotOrder.h
     kernels/survivors/* kernels/common/CudaCheck.h kernels/common/DependentLaunch.h
     kernels/common/DynamicShared.h kernels/common/Layout.h kernels/knn/ByMetric.h
-    kernels/knn/DistanceMethod.h kernels/knn/ErrorBound.h kernels/knn/FlatKnnPlan.h
+    kernels/knn/DistanceMethod.h kernels/knn/ErrorBound.h kernels/knn/FlatKnnPlan.h kernels/knn/FlatKnnTakes.h
     kernels/select/RowSpan.h kernels/select/SelectChecks.h kernels/select/SelectImplementation.h
     kernels/select/SelectParams.h kernels/select/SelectShapeKey.h
 """.split()
