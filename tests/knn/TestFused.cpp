@@ -300,12 +300,12 @@ TEST_F(FusedKnn, HardlyAnyIsRepeated) {
 /// equal.
 TEST_F(FusedKnn, LimitsAmongEqualVectors) {
     for (Metric metric : {Metric::L2, Metric::InnerProduct}) {
-        for (int d : {11, 24, 49, 200}) {
+        for (int d : {11, 49}) {
             for (bool keptImage : {false, true}) {
                 CertifiedCase c;
                 c.metric = metric;
                 c.n = 100000;
-                c.q = d % 2 ? 5 : 16;
+                c.q = d < 20 ? 5 : 16;
                 c.d = d;
                 c.k = 1000;
                 c.keptImage = keptImage;
