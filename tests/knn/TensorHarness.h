@@ -237,6 +237,7 @@ inline TensorChecked checkTensorCase(const TensorCase& c) {
     problem.passed = {
             deviceLimits.data(), counts.data(), columns.data(), capacity};
     problem.kernel = c.kernel;
+    problem.passing = c.manyPass ? double(c.n) : 0;
     runTensorScan(problem, deviceTraits(), stream);
     // Products of the same: of each, as far as images tell, its key.
     const bool withProducts = c.metric != Metric::Cosine &&
@@ -255,7 +256,6 @@ inline TensorChecked checkTensorCase(const TensorCase& c) {
     const DeviceBuffer<uint32_t> bits(c.numQueries * words, 0);
     problem.passed = {};
     problem.passed.limits = deviceLimits.data();
-    problem.passing = c.manyPass ? double(c.n) : 0;
     problem.passed.bits = bits.data();
     problem.passed.words = words;
     runTensorScan(problem, deviceTraits(), stream);

@@ -296,6 +296,28 @@ TEST_F(FusedKnn, HardlyAnyIsRepeated) {
     }
 }
 
+/// Limits of few queries, of which blocks have four, among vectors that are
+/// equal.
+TEST_F(FusedKnn, LimitsAmongEqualVectors) {
+    for (Metric metric : {Metric::L2, Metric::InnerProduct}) {
+        for (int d : {11, 49}) {
+            for (bool keptImage : {false, true}) {
+                CertifiedCase c;
+                c.metric = metric;
+                c.n = 100000;
+                c.q = d < 20 ? 5 : 16;
+                c.d = d;
+                c.k = 1000;
+                c.keptImage = keptImage;
+                expectCanonical(c, Hard::Duplicates);
+                if (HasFatalFailure()) {
+                    return;
+                }
+            }
+        }
+    }
+}
+
 TEST_F(FusedKnn, Takes) {
     CertifiedCase c;
     c.n = 100000;

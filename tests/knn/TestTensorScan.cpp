@@ -263,6 +263,44 @@ TEST_P(TensorScanTest, UnitsFarApart) {
     }
 }
 
+/// Up to 64 queries warpgroups take units of vectors in turn: chunks of one
+/// unit and of several, lists that are full, and at both sides of the edge.
+TEST_P(TensorScanTest, Turns) {
+    for (auto [d, n] : std::vector<std::pair<int, int64_t>>{
+                 {16, 100001}, {32, 50001}, {64, 40001}, {256, 25001}}) {
+        TensorCase c = of(Metric::L2, 64, n, d);
+        c.filtered = true;
+        c.capacity = 300;
+        checkTensorCase(c);
+        checkTensorCase(of(Metric::L2, 16, n, d));
+        checkTensorCase(of(Metric::InnerProduct, 5, n, d));
+    }
+    checkTensorCase(of(Metric::InnerProduct, 64, 30001, 24));
+    checkTensorCase(of(Metric::InnerProduct, 65, 30001, 24));
+}
+
+TEST_P(TensorScanTest, SmallTurns) {
+    for (TensorValues values :
+         {TensorValues::Uniform,
+          TensorValues::Integers,
+          TensorValues::Duplicates,
+          TensorValues::Scattered,
+          TensorValues::Infinities,
+          TensorValues::NaNs,
+          TensorValues::Denormals,
+          TensorValues::Huge,
+          TensorValues::Tiny,
+          TensorValues::Far}) {
+        for (Metric metric : kMetrics) {
+            for (int d : {8, 24, 64, 100}) {
+                for (int64_t q : {3, 63}) {
+                    checkTensorCase(of(metric, q, 600, d, values));
+                }
+            }
+        }
+    }
+}
+
 TEST_P(TensorScanTest, Nothing) {
     TensorScanProblem problem;
     problem.d = 4;

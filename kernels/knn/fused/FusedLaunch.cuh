@@ -8,6 +8,7 @@
 #include "kernels/knn/fused/CloserLimit.cuh"
 #include "kernels/knn/fused/FusedLaunch.h"
 #include "kernels/knn/fused/GivenLimits.cuh"
+#include "kernels/knn/fused/SampleFew.cuh"
 #include "kernels/knn/fused/SampleLimit.cuh"
 #include "kernels/knn/fused/ScorePassed.cuh"
 
@@ -25,7 +26,21 @@ void launchSampleLimits(const SampleLimitParams& params, cudaStream_t stream) {
 
 template <Metric kMetric>
 void launchSampleFew(const SampleLimitParams& params, cudaStream_t stream) {
-    constexpr unsigned kGroups = kSampleFewThreads / kPairLanes;
+    constexpr unsigned kGroups = kSampleFewGroups;
+    if constexpr (kCanSampleSome<kMetric>) {
+        constexpr unsigned kVectors = kSomeVectors * kGroups;
+        if (params.search.rows > 1) {
+            return launchAfterPrevious(
+                    sampleSomeKernel<kMetric>,
+                    dim3((params.samples + kVectors - 1) / kVectors,
+                         (params.search.rows + kSomeQueries - 1) /
+                                 kSomeQueries),
+                    kSampleFewThreads,
+                    0,
+                    stream,
+                    params);
+        }
+    }
     launchAfterPrevious(
             sampleFewKernel<kMetric>,
             dim3((params.samples + kGroups - 1) / kGroups, params.search.rows),

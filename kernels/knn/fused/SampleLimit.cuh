@@ -5,7 +5,6 @@
 #include "kernels/device/Narrow.cuh"
 #include "kernels/knn/fused/FusedParams.h"
 #include "kernels/knn/fused/RankedLimit.cuh"
-#include "kernels/knn/fused/SampledVector.cuh"
 
 namespace faiss_bits {
 
@@ -254,39 +253,6 @@ __global__ __launch_bounds__(
     allowNext();
     waitForPrevious();
     Limit{shared, params}.run(blockIdx.x);
-}
-
-constexpr int kSampleFewThreads = 256;
-
-/// Distances of a query (y) to the sample, by several blocks.
-template <Metric kMetric>
-__global__ __launch_bounds__(kSampleFewThreads) void sampleFewKernel(
-        const SampleLimitParams params) {
-    constexpr int kGroups = kSampleFewThreads / kPairLanes;
-    allowNext();
-    waitForPrevious();
-    const CertifiedParams& search = params.search;
-    const uint32_t row = blockIdx.y;
-    const int group = threadIdx.x / kPairLanes;
-    for (uint32_t base = blockIdx.x * kGroups; base < params.samples;
-         base += gridDim.x * kGroups) {
-        const uint32_t sample = base + group;
-        const int64_t vector = sampledVector(
-                min(sample, params.samples - 1), params.samples, search.n);
-        double distance = 0;
-        withVectors(search.vectors, [&](const auto* data) {
-            distance = pairDistance<kMetric>(
-                    data + vector * search.vectors.rowStride,
-                    search.vectors.columnStride,
-                    search.queries + int64_t(row) * search.d,
-                    search.d,
-                    search.power);
-        });
-        if (sample < params.samples && threadIdx.x % kPairLanes == 0) {
-            params.values[int64_t(row) * params.samples + sample] =
-                    canonical::toFloat32(distance);
-        }
-    }
 }
 
 } // namespace faiss_bits

@@ -57,6 +57,12 @@ bool isStreamed(const TensorImageLayout& image) {
 }
 
 #ifdef FAISS_BITS_WGMMA
+bool takesTurns(
+        const TensorScanParams& params,
+        const TensorImageLayout& image) {
+    return params.numQueries <= kMostTurnQueries && !isStreamed(image);
+}
+
 /// Whether most fragments of 16 queries and 128 vectors have two values or more
 /// that pass, and there is a test for that (DenseTest.cuh).
 bool isDense(const TensorScanProblem& problem, const TensorImageLayout& image) {
@@ -147,6 +153,8 @@ void runTensorScan(
     if (byWgmma) {
         return params.passed.bits
                 ? launchWgmmaBits(params, image, isL2, device, stream)
+                : takesTurns(params, image)
+                ? launchWgmmaTurns(params, image, isL2, device, stream)
                 : isDense(problem, image)
                 ? launchWgmmaDense(params, image, isL2, device, stream)
                 : launchWgmmaScan(params, image, isL2, device, stream);

@@ -7,6 +7,10 @@
 /// by: 256 queries x 128 vectors. Beyond, both stream: 128 x 256, as with 256
 /// columns a product reads less of shared memory, which the copies need too.
 ///
+/// Up to 64 queries (TakesTurns): warpgroups take units of vectors in turn,
+/// each with all queries, where parts of the queries would leave all but one
+/// idle.
+///
 /// L2: the norms of the vectors are a step of 16 components more
 /// (TensorImage::normSteps), whose products the accumulators begin with.
 ///
@@ -20,6 +24,13 @@
 
 namespace faiss_bits {
 
+/// A finder for kMostTurnQueries at most, of one tile. Its tests write what
+/// passes by atomic operations, as several warps have the same queries.
+template <class Finder>
+struct TakesTurns : Finder {
+    static constexpr bool kTakesTurns = true;
+};
+
 /// kLastSteps: of 16 components in the last slab. A condition on a number of
 /// steps known at run time makes the compiler wait after every product.
 /// Finder: what becomes of the values (FindPassing, FindNearest).
@@ -32,7 +43,10 @@ template <
 struct WgmmaScanBody {
     using Block = WgmmaBlock<kRowBytes, kStreamed>;
     static constexpr WgmmaShape kShape = Block::kShape;
-    static constexpr int kBlocks = kShape.blocks();
+    static constexpr bool kTakesTurns = requires {
+        Finder::kTakesTurns;
+    };
+    static constexpr int kBlocks = kTakesTurns ? 1 : kShape.blocks();
     static constexpr int kWidth = kShape.width();
     static constexpr int kSlabBytes = Block::kSlabBytes;
     static constexpr int kBlockBytes = 64 * kRowBytes;
@@ -100,7 +114,10 @@ struct WgmmaScanBody {
                 __shfl_sync(kFullWarp, int(threadIdx.x) / kWarpSize - 4, 0);
         const int lane = threadIdx.x % kWarpSize;
         const int group = warp / 4;
-        const int part = group % kShape.queryParts(); // of the queries
+        constexpr int kParts = kShape.queryParts();
+        const int part = kTakesTurns ? 0 : group % kParts; // of the queries
+        // Units of others, before one of its own.
+        int turns = kTakesTurns ? group % kParts : 0;
         Buffer buffer(
                 reinterpret_cast<uint64_t*>(
                         block.shared + block.layout.passed) +
@@ -136,7 +153,11 @@ struct WgmmaScanBody {
             }
             for (uint32_t unit = block.chunkOf(item); unit < block.params.units;
                  unit += block.params.chunks) {
-                if (active) {
+                const bool isOwn = turns == 0;
+                if (kTakesTurns) {
+                    turns = (isOwn ? kParts : turns) - 1;
+                }
+                if (active && isOwn) {
                     takeUnit(
                             values,
                             left,

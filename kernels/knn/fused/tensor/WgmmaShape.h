@@ -104,8 +104,14 @@ inline WgmmaShape wgmmaShapeFor(const TensorImageLayout& image) {
     return {image.rowBytes, image.slabs > 4};
 }
 
+/// Queries up to which warpgroups take turns (launchWgmmaTurns): what a product
+/// of one has.
+constexpr uint32_t kMostTurnQueries = 64;
+
 // They choose stages and queryBuffers of params.
 TensorScanLaunch launchWgmmaScan;
+/// The same of up to kMostTurnQueries, where they do not stream.
+TensorScanLaunch launchWgmmaTurns;
 TensorScanLaunch launchWgmmaBits; ///< sets params.passed.bits
 /// To params.passed.products.
 TensorScanLaunch launchWgmmaProducts;
