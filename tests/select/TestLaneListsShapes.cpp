@@ -138,8 +138,8 @@ TEST(ShortRowsPolicies, NarrowRowsHaveRoom) {
         return shortRowsPolicy(p)->sorted;
     };
     for (DataType type : {DataType::Float16, DataType::BFloat16}) {
-        EXPECT_EQ(sorted(40, type), 2);
-        EXPECT_EQ(sorted(41, type), 4);
+        EXPECT_EQ(sorted(32, type), 2);
+        EXPECT_EQ(sorted(33, type), 4);
         EXPECT_EQ(sorted(48, type), 4);
     }
     EXPECT_EQ(sorted(48, DataType::Float32), 2);

@@ -5,9 +5,9 @@
 
 namespace faiss_bits {
 
-/// Of 16-bit keys in 513 to 1,024 columns, 32 lanes with two entries each
-/// (measured, H100).
-constexpr int kMostNarrowKOfTwo = 40;
+/// Of 16-bit keys in 513 to 1,024 columns, 32 lanes with two entries each: as
+/// many as NarrowRow.cuh takes.
+constexpr int kMostNarrowKOfTwo = 32;
 
 /// A line of Policies.inc: a kernel, and what it takes.
 struct ShortRowsPolicy {
