@@ -87,8 +87,8 @@ TEST_F(FewOfBlock, EveryValueAndLength) {
 
 TEST_F(FewOfBlock, EveryAddress) {
     for (int64_t cols : edges()) {
-        for (size_t shift : {0, 1, 5, 31}) {
-            for (int64_t padding : {0, 1, 31, 32}) {
+        for (size_t shift : {0, 1, 31, 127}) {
+            for (int64_t padding : {0, 1, 32, 127}) {
                 SelectCase c = shortRowsCase(kRows, cols);
                 c.shift = shift;
                 c.padding = padding;
@@ -107,7 +107,7 @@ TEST_F(FewOfBlock, EveryAddress) {
 
 /// More blocks than run at a time.
 TEST_F(FewOfBlock, ManyRows) {
-    for (int64_t cols : {2049, 5181, 8161, 10209}) {
+    for (int64_t cols : {2049, 5181, 8065, 10113}) {
         expectFew(shortRowsCase(1001, cols), {2, 31, 64});
     }
 }
@@ -125,7 +125,7 @@ TEST_F(FewOfBlock, Layouts) {
 TEST_F(FewOfBlock, Periods) {
     for (int64_t cols : {2500, 4161, 7001, 9001}) {
         for (int period :
-             {1, 2, 3, 16, 31, 32, 33, 100, 128, 256, 512, 1000, 2048}) {
+             {1, 2, 3, 16, 31, 32, 33, 64, 128, 256, 512, 1000, 2048}) {
             for (int levels : {4, 1 << 20}) {
                 std::mt19937 random(unsigned(period * 1000 + cols));
                 std::vector<float> keys(kRows * cols);
@@ -177,15 +177,16 @@ TEST_F(FewOfBlock, FewNumbers) {
 TEST_F(FewOfBlock, BestOfFewThreads) {
     for (int64_t cols : {5184, 8000, 9600}) {
         for (int spread : {1, 4, 32}) {
-            const int64_t warps = cols > 8161 ? 8 : 4;
+            const int64_t threads = cols > 8065 ? 256 : 128;
             std::vector<float> keys(kRows * cols);
             for (int64_t i = 0; i < kRows * cols; ++i) {
                 const int64_t row = i / cols;
                 const int64_t column = i % cols;
-                // Lines of one warp, lanes turned by the line.
-                const int64_t line = column / 32;
-                const bool isBest = line % warps == row % 2 &&
-                        int(column % 32 ^ line / warps % 32) < spread;
+                // Threads of one warp, turned from item to item.
+                const int64_t turn = column / threads * 37 % 128;
+                const int64_t thread = column % threads ^ turn;
+                const bool isBest =
+                        thread / 32 == row % 2 && thread % 32 < spread;
                 keys[i] = isBest ? -float(column * 7 % 1000) : float(column);
             }
             for (int k : takenOf(shortRowsCase(kRows, cols), {2, 31, 41, 64})) {

@@ -16,13 +16,13 @@ TEST(FewOfBlockShapes, HoldRows) {
             const SelectProblem p = onH200(100000, cols, k);
             const int items = fewOfBlockItems(p);
             const bool isTaken = cols >= (k <= 40 ? 3042 : 2049) &&
-                    cols <= 10209 && k >= 2 && k <= 64;
+                    cols <= 10113 && k >= 2 && k <= 64;
             ASSERT_EQ(items > 0, isTaken) << cols << " k=" << k;
             if (!isTaken) {
                 continue;
             }
-            // A row may begin at any of the 32 keys of a line.
-            EXPECT_LE(31 + cols, fewOfBlockThreads(items) * items) << cols;
+            // A row may begin at any of 128 keys.
+            EXPECT_LE(127 + cols, fewOfBlockThreads(items) * items) << cols;
             EXPECT_LE(2 * k, kFewOfBlockNumbers) << cols << " k=" << k;
             EXPECT_NO_THROW(fewOfBlockLaunch(items)) << cols;
             EXPECT_EQ(fewOfLanesShape(p).items, 0) << cols << " k=" << k;
@@ -35,15 +35,15 @@ TEST(FewOfBlockShapes, HaveAsFewKeysAsThereAre) {
         return fewOfBlockItems(onH200(100000, cols, 41));
     };
     EXPECT_EQ(items(2049), 32);
-    EXPECT_EQ(items(4065), 32);
-    EXPECT_EQ(items(4066), 48);
-    EXPECT_EQ(items(6113), 48);
-    EXPECT_EQ(items(6114), 64);
-    EXPECT_EQ(items(8161), 64);
-    EXPECT_EQ(items(8162), 40);
+    EXPECT_EQ(items(3969), 32);
+    EXPECT_EQ(items(3970), 48);
+    EXPECT_EQ(items(6017), 48);
+    EXPECT_EQ(items(6018), 64);
+    EXPECT_EQ(items(8065), 64);
+    EXPECT_EQ(items(8066), 40);
     EXPECT_EQ(fewOfBlockThreads(40), 256);
-    EXPECT_EQ(items(10209), 40);
-    EXPECT_EQ(items(10210), 0);
+    EXPECT_EQ(items(10113), 40);
+    EXPECT_EQ(items(10114), 0);
 }
 
 TEST(FewOfBlockShapes, AreOfManyRowsOfFloats) {

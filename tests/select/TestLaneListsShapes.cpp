@@ -138,12 +138,40 @@ TEST(ShortRowsPolicies, NarrowRowsHaveRoom) {
         return shortRowsPolicy(p)->sorted;
     };
     for (DataType type : {DataType::Float16, DataType::BFloat16}) {
-        EXPECT_EQ(sorted(40, type), 2);
-        EXPECT_EQ(sorted(41, type), 4);
+        EXPECT_EQ(sorted(32, type), 2);
+        EXPECT_EQ(sorted(33, type), 4);
         EXPECT_EQ(sorted(48, type), 4);
     }
     EXPECT_EQ(sorted(48, DataType::Float32), 2);
     EXPECT_EQ(sorted(49, DataType::Float32), 4);
+    p.cols = 50;
+    EXPECT_EQ(sorted(10, DataType::Float16), 2);
+    EXPECT_EQ(sorted(11, DataType::Float16), 4);
+    EXPECT_EQ(sorted(24, DataType::Float16), 4);
+    EXPECT_EQ(sorted(25, DataType::Float16), 8);
+    EXPECT_EQ(sorted(25, DataType::Float32), 4);
+    p.cols = 120;
+    EXPECT_EQ(sorted(52, DataType::Float16), 8);
+    EXPECT_EQ(sorted(53, DataType::Float16), 16);
+    p.cols = 200;
+    EXPECT_EQ(sorted(22, DataType::Float16), 2);
+    EXPECT_EQ(sorted(23, DataType::Float16), 4);
+    p.cols = 500;
+    EXPECT_EQ(sorted(20, DataType::Float16), 1);
+    EXPECT_EQ(sorted(21, DataType::Float16), 2);
+    // Every k has a kernel, up to the row's length.
+    for (const idx_t rows : {1, 100000}) {
+        p.rows = rows;
+        for (p.cols = 1; p.cols <= 512; ++p.cols) {
+            for (p.k = 1; p.k <= p.cols; ++p.k) {
+                for (DataType type : {DataType::Float32, DataType::Float16}) {
+                    p.keyType = type;
+                    ASSERT_NE(shortRowsPolicy(p), nullptr)
+                            << p.cols << " k=" << p.k;
+                }
+            }
+        }
+    }
 }
 
 } // namespace

@@ -30,8 +30,8 @@ class FewOfBlock {
     /// So many numbers that equal the limit say that many keys do.
     static constexpr int kManyTies = 8;
     static constexpr int kGroup = 8; // items that are loaded as one
-    static constexpr uintptr_t kLine = kWarpSize * sizeof(float);
-    static_assert(kItems % kGroup == 0);
+    static constexpr uintptr_t kLines = kFewOfBlockTurns * sizeof(float);
+    static_assert(kItems % kGroup == 0 && kThreads % kFewOfBlockTurns == 0);
 
    public:
     using Shared = FewOfBlockShared<kThreads>;
@@ -43,7 +43,7 @@ class FewOfBlock {
             : params_(params), row_(row), shared_(shared) {
         const uintptr_t first =
                 reinterpret_cast<uintptr_t>(Full::keysOf(params, row));
-        lines_ = first / kLine * kLine;
+        lines_ = first / kLines * kLines;
         skew_ = uint32_t(first - lines_) / uint32_t(sizeof(float));
         end_ = skew_ + params.cols;
     }
@@ -87,11 +87,15 @@ class FewOfBlock {
         return threadIdx.x / kWarpSize;
     }
 
-    /// Lines of 32 keys belong to warps in turn. Lanes turn from item to item,
-    /// so that keys of a period of a power of two do not meet in one lane. By
-    /// exclusive or, as that is the same for addresses.
-    __device__ __forceinline__ static uint32_t placeOf(int i) {
-        return (i * kWarps + warp()) * kWarpSize + (lane() ^ (i % kWarpSize));
+    /// Threads turn from item to item, lanes within a line of 32 keys and warps
+    /// from line to line, so that keys of a period of a power of two do not
+    /// meet in a few threads. By exclusive or, as that is the same for
+    /// addresses.
+    __device__ __forceinline__ static constexpr uint32_t turnOf(uint32_t i) {
+        return i * 37 % kFewOfBlockTurns;
+    }
+    __device__ __forceinline__ static uint32_t placeOf(uint32_t i) {
+        return i * kThreads + (threadIdx.x ^ turnOf(i));
     }
     __device__ __forceinline__ uint32_t columnOf(int i) const {
         return placeOf(i) - skew_;
@@ -99,18 +103,16 @@ class FewOfBlock {
 
     /// Before and behind the row there is NaN, which is within no limit.
     __device__ __forceinline__ void load() {
-        const uintptr_t from = lines_ + warp() * kLine + lane() * sizeof(float);
-        const int left = int(end_) - int(warp() * kWarpSize);
+        const uintptr_t from = lines_ + threadIdx.x * sizeof(float);
         const auto at = [&](int i) {
-            const uintptr_t address = from ^ (i % kWarpSize * sizeof(float));
+            const uintptr_t address = from ^ (turnOf(i) * sizeof(float));
             return __ldg(
-                    reinterpret_cast<const float*>(address) +
-                    i * kWarps * kWarpSize);
+                    reinterpret_cast<const float*>(address) + i * kThreads);
         };
 #pragma unroll
         for (int first = 0; first < kItems; first += kGroup) {
             const int last = first + kGroup - 1;
-            if (first > 0 && left >= (last * kWarps + 1) * kWarpSize) {
+            if (first > 0 && end_ >= uint32_t(last + 1) * kThreads) {
 #pragma unroll
                 for (int i = first; i <= last; ++i) {
                     values_[i] = at(i);
@@ -118,11 +120,9 @@ class FewOfBlock {
             } else {
 #pragma unroll
                 for (int i = first; i <= last; ++i) {
-                    const int place = i * kWarps * kWarpSize +
-                            int(lane() ^ (i % kWarpSize));
+                    const uint32_t place = placeOf(i);
                     values_[i] = __uint_as_float(0x7FC00000u);
-                    if (place < left &&
-                        (i > 0 || warp() > 0 || uint32_t(place) >= skew_)) {
+                    if (place < end_ && (i > 0 || place >= skew_)) {
                         values_[i] = at(i);
                     }
                 }
@@ -241,12 +241,14 @@ class FewOfBlock {
         if (less.count() > 0) {
             atomicAdd(&shared_.lines[0], 1);
         } else if (equal.count() > 0) {
-            atomicAdd(&shared_.lines[equal.first() * kWarps + warp()], 1);
+            atomicAdd(&shared_.lines[placeOf(equal.first()) / kWarpSize], 1);
         }
         __syncthreads();
+        const uint32_t last = lastLine();
         // Items of the warp's in lines up to the last one.
-        const uint32_t items = (lastLine() + kWarps - warp()) / kWarps;
-        keep(less.with(equal.upTo(items)));
+        const uint32_t items = last / kWarps;
+        const bool hasOneMore = placeOf(items) / kWarpSize <= last;
+        keep(less.with(equal.upTo(items + (hasOneMore ? 1 : 0))));
     }
 
     /// The line up to which k threads were counted, or the last one.
@@ -288,7 +290,7 @@ class FewOfBlock {
     const SelectParams& params_;
     const uint32_t row_;
     Shared& shared_;
-    // The row's columns are the places from skew_ to end_ of lines of 32 keys.
+    // The row's columns are the places from skew_ to end_, of lines of 32 keys.
     uintptr_t lines_;
     uint32_t skew_;
     uint32_t end_;

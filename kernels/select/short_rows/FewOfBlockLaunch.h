@@ -16,10 +16,14 @@ constexpr int fewOfBlockThreads(int items) {
     return items == 40 ? 256 : 128;
 }
 
-/// Columns of a row that begins at the last key of a line of 32, that so many
-/// keys of a thread hold.
+/// Threads among which keys are turned, and keys at a multiple of which the
+/// block begins to read.
+constexpr int kFewOfBlockTurns = 128;
+
+/// Columns of a row that begins at the last of so many keys, that so many keys
+/// of a thread hold.
 constexpr int mostColsOfBlock(int items) {
-    return fewOfBlockThreads(items) * items - 31;
+    return fewOfBlockThreads(items) * items - (kFewOfBlockTurns - 1);
 }
 
 /// Enqueues one launch. kernels/select/Select.cmake lists the instances.

@@ -76,10 +76,13 @@ class FewOfLanes {
 
    private:
     /// Lanes turn from item to item, so that keys of a period of a power of two
-    /// do not meet in one lane. By exclusive or, as that is the same for
-    /// addresses.
-    __device__ __forceinline__ static uint32_t placeOf(int i) {
-        return i * kWarpSize + (Group::lane() ^ (i % kWarpSize));
+    /// do not meet in one lane, nor those of every other item in half of the
+    /// lanes. By exclusive or, as that is the same for addresses.
+    __device__ __forceinline__ static constexpr uint32_t turnOf(uint32_t i) {
+        return i * 83 / 8 % kWarpSize;
+    }
+    __device__ __forceinline__ static uint32_t placeOf(uint32_t i) {
+        return i * kWarpSize + (Group::lane() ^ turnOf(i));
     }
 
     /// Which of a lane's numbers an item counts for: neighbours for different
@@ -93,7 +96,7 @@ class FewOfLanes {
         const uintptr_t from = lines_ + (base + Group::lane()) * sizeof(T);
         const int left = int(end_ - base);
         const auto at = [&](int i) {
-            const uintptr_t address = from ^ (i % kWarpSize * sizeof(T));
+            const uintptr_t address = from ^ (turnOf(i) * sizeof(T));
             return __ldg(reinterpret_cast<const T*>(address) + i * kWarpSize);
         };
         T loaded[kItems];
@@ -289,10 +292,9 @@ class FewOfLanes {
         for (int w = 0; w < kWords; ++w) {
             uint32_t word = bits.words[w];
             while (word != 0) {
-                const uint32_t i = __ffs(word) - 1;
+                const uint32_t i = w * 32 + __ffs(word) - 1;
                 word &= word - 1;
-                *to++ = base - skew_ + w * 32 * kWarpSize + i * kWarpSize +
-                        (Group::lane() ^ i);
+                *to++ = base - skew_ + placeOf(i);
             }
         }
     }
@@ -308,7 +310,7 @@ class FewOfLanes {
             const uint32_t mine =
                     i < 32 ? equal.words[0] : equal.words[kWords - 1];
             // In the order of columns.
-            const uint32_t word = __shfl_xor_sync(kFullWarp, mine, i % 32);
+            const uint32_t word = __shfl_xor_sync(kFullWarp, mine, turnOf(i));
             const bool isEqual = (word >> i % 32 & 1) != 0;
             const uint32_t all = __ballot_sync(kFullWarp, isEqual);
             const uint32_t place = __popc(all & ((1u << Group::lane()) - 1));

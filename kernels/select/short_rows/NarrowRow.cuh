@@ -151,9 +151,10 @@ class NarrowRow {
         uint32_t parts[kSorted];
 #pragma unroll
         for (int i = 0; i < kItems; ++i) {
-            parts[i % kSorted] = i < kSorted
-                    ? numbers[i]
-                    : min(parts[i % kSorted], numbers[i]);
+            // Keys of a period of a power of two do not meet in one part.
+            const int part = (i + i / kSorted) % kSorted;
+            parts[part] =
+                    i < kSorted ? numbers[i] : min(parts[part], numbers[i]);
         }
         GroupSort<kLanes, kSorted>::sort(parts);
         const uint32_t place = uint32_t(params_.k) - 1;

@@ -1,13 +1,28 @@
 #pragma once
 
+#include <algorithm>
+
 #include "kernels/select/Select.h"
 #include "kernels/select/short_rows/LaneListsLaunch.h"
 
 namespace faiss_bits {
 
-/// Of 16-bit keys in 513 to 1,024 columns, 32 lanes with two entries each
-/// (measured, H100).
-constexpr int kMostNarrowKOfTwo = 40;
+/// Of 16-bit keys: up to so many a kernel of entries is faster than the next
+/// line's NarrowRow.cuh, which has room for twice as many (measured, H200;
+/// docs/design/selection_short_rows.md).
+struct MostNarrowK {
+    int lanes;
+    int items;
+    int sorted;
+    int mostK;
+};
+constexpr MostNarrowK kMostNarrowKOfKernels[] = {
+        {8, 8, 2, 10},
+        {8, 8, 4, 24},
+        {8, 16, 8, 52},
+        {16, 16, 2, 22},
+        {32, 16, 1, 20},
+        {32, 32, 2, 32}};
 
 /// A line of Policies.inc: a kernel, and what it takes.
 struct ShortRowsPolicy {
@@ -19,10 +34,18 @@ struct ShortRowsPolicy {
 
     bool takes(const SelectProblem& p) const {
         const bool sortsAll = sorted == items;
-        // NarrowRow is faster with twice as much room as it takes.
-        const bool isNarrow = sizeOf(p.keyType) == 2 && mostCols == 1024;
-        const int most = isNarrow && sorted == 2 ? kMostNarrowKOfTwo : mostK;
+        const int most = sizeOf(p.keyType) == 2 ? mostNarrowK() : mostK;
         return p.cols <= mostCols && p.k <= most && (sortsAll || p.k <= p.cols);
+    }
+
+    int mostNarrowK() const {
+        for (const MostNarrowK& one : kMostNarrowKOfKernels) {
+            if (one.lanes == lanes && one.items == items &&
+                one.sorted == sorted) {
+                return std::min(mostK, one.mostK);
+            }
+        }
+        return mostK;
     }
 };
 
