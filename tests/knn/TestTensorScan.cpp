@@ -264,7 +264,8 @@ TEST_P(TensorScanTest, UnitsFarApart) {
 }
 
 /// Up to 64 queries warpgroups take units of vectors in turn: chunks of one
-/// unit and of several, lists that are full, and at both sides of the edge.
+/// unit, of several and of many, lists that are full, and at both sides of the
+/// edge.
 TEST_P(TensorScanTest, Turns) {
     for (auto [d, n] : std::vector<std::pair<int, int64_t>>{
                  {16, 100001}, {32, 50001}, {64, 40001}, {256, 25001}}) {
@@ -277,6 +278,13 @@ TEST_P(TensorScanTest, Turns) {
     }
     checkTensorCase(of(Metric::InnerProduct, 64, 30001, 24));
     checkTensorCase(of(Metric::InnerProduct, 65, 30001, 24));
+    // Blocks of nine units and more, so that every warpgroup has several.
+    for (auto [d, n] : std::vector<std::pair<int, int64_t>>{
+                 {16, 620001}, {32, 310001}, {64, 160001}, {256, 160001}}) {
+        checkTensorCase(of(Metric::L2, 5, n, d));
+        checkTensorCase(
+                of(Metric::InnerProduct, 16, n, d, TensorValues::Duplicates));
+    }
 }
 
 TEST_P(TensorScanTest, SmallTurns) {

@@ -175,7 +175,8 @@ TEST_F(FewOfBlock, FewNumbers) {
 
 /// All of the best with one thread, or with few: more than there is room for.
 TEST_F(FewOfBlock, BestOfFewThreads) {
-    for (int64_t cols : {5184, 8000, 9600}) {
+    // Rows begin where a tile of 128 keys does.
+    for (int64_t cols : {5248, 8064, 9600}) {
         for (int spread : {1, 4, 32}) {
             const int64_t threads = cols > 8065 ? 256 : 128;
             std::vector<float> keys(kRows * cols);

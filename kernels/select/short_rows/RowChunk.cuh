@@ -7,17 +7,27 @@
 
 namespace faiss_bits {
 
-template <class T, bool kHasBias, int kLanes, int kItems>
+/// kTurns: lanes turn every four items, so that keys of a period of a power of
+/// two do not meet in a few of them.
+template <class T, bool kHasBias, int kLanes, int kItems, bool kTurns>
 struct RowChunk {
     using Group = LaneGroup<kLanes>;
     static constexpr uint32_t kColumns = kLanes * kItems;
+    /// Exclusive ors of lanes, eight bits each.
+    static constexpr uint32_t kTurnsOfLanes = kTurns *
+            ((kLanes / 2 + 1) << 8 | (kLanes / 4 * 3) << 16 |
+             (kLanes - 1) << 24);
 
     uint32_t cols;     // of the row
     uint32_t base = 0; // the first column
     uint32_t keys[kItems];
 
+    /// The lane whose place in item i this one has.
+    __device__ __forceinline__ static uint32_t turned(uint32_t i) {
+        return Group::lane() ^ (kTurnsOfLanes >> i / 4 % 4 * 8 & 0xFFu);
+    }
     __device__ __forceinline__ uint32_t columnOf(int i) const {
-        return base + Group::lane() + i * kLanes;
+        return base + turned(i) + i * kLanes;
     }
     __device__ __forceinline__ uint64_t entryOf(int i) const {
         return makeEntry(keys[i], columnOf(i));
@@ -28,7 +38,7 @@ struct RowChunk {
             const SelectParams& params,
             uint32_t row) {
         const T* from = static_cast<const T*>(params.keys) +
-                params.rowStride * int64_t(row) + base + Group::lane();
+                params.rowStride * int64_t(row) + base;
         if (base + kColumns <= cols) {
             read<false>(params, row, from);
         } else {
@@ -41,15 +51,18 @@ struct RowChunk {
             const SelectParams& params,
             uint32_t row,
             const T* from) {
-        const int left = int(cols - base) - Group::lane();
+        const int left = int(cols - base);
+        const auto isOfRow = [&](int i) {
+            return !kCut || i * kLanes < left - int(turned(i));
+        };
         // All loads in flight before the first use, as KeyTile::loadPart has
         // them and says why.
         T loaded[kItems];
 #pragma unroll
         for (int i = 0; i < kItems; ++i) {
             loaded[i] = T(__uint_as_float(0x7FC00000u));
-            if (!kCut || i * kLanes < left) {
-                loaded[i] = from[i * kLanes];
+            if (isOfRow(i)) {
+                loaded[i] = *(from + turned(i) + i * kLanes);
             }
         }
         const float rowBias =
@@ -60,9 +73,8 @@ struct RowChunk {
         for (int i = 0; i < kItems; ++i) {
             float value = toFloat(loaded[i]);
             if (kHasBias) {
-                const float bias = !kCut || i * kLanes < left
-                        ? params.colBias[columnOf(i)]
-                        : 0.0f;
+                const float bias =
+                        isOfRow(i) ? params.colBias[columnOf(i)] : 0.0f;
                 value = (value + bias) + rowBias;
                 value = value < floor ? floor : value;
                 keys[i] = numberOf(value, 1.0f);
@@ -105,9 +117,15 @@ struct RowChunk {
 
     /// Bits of this lane's keys in columns up to one.
     __device__ __forceinline__ uint32_t upTo(uint32_t column) const {
-        const uint32_t first = columnOf(0);
-        const uint32_t count =
-                column < first ? 0 : (column - first) / kLanes + 1;
+        uint32_t count = 0;
+        if constexpr (kTurns) {
+            const uint32_t items = (column - base) / kLanes;
+            const bool hasOneMore = columnOf(items) <= column;
+            count = column < base ? 0 : items + (hasOneMore ? 1 : 0);
+        } else {
+            const uint32_t first = columnOf(0);
+            count = column < first ? 0 : (column - first) / kLanes + 1;
+        }
         return count < 32 ? (1u << count) - 1 : ~0u;
     }
 

@@ -25,7 +25,9 @@ class ShortRowBound {
                                                            : Halving::Only;
 
    protected:
-    using Chunk = RowChunk<T, kHasBias, kLanes, kItems>;
+    /// Kernels of more entries turn their lanes, or have parts of few keys.
+    static constexpr bool kTurnsLoads = kItems >= 16 && kSorted <= 4;
+    using Chunk = RowChunk<T, kHasBias, kLanes, kItems, kTurnsLoads>;
     static constexpr bool kIsOneChunk = Chunk::kColumns < kShortChunkColumns;
     static constexpr int kKept = kIsOneChunk ? 0 : kSorted;
     using Kept = KeptEntries<kKept>;
