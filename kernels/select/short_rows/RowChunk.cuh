@@ -27,7 +27,10 @@ struct RowChunk {
         return Group::lane() ^ (kTurnsOfLanes >> i / 4 % 4 * 8 & 0xFFu);
     }
     __device__ __forceinline__ uint32_t columnOf(int i) const {
-        return base + turned(i) + i * kLanes;
+        if constexpr (kTurns) {
+            return base + turned(i) + i * kLanes;
+        }
+        return base + Group::lane() + i * kLanes;
     }
     __device__ __forceinline__ uint64_t entryOf(int i) const {
         return makeEntry(keys[i], columnOf(i));
@@ -38,7 +41,7 @@ struct RowChunk {
             const SelectParams& params,
             uint32_t row) {
         const T* from = static_cast<const T*>(params.keys) +
-                params.rowStride * int64_t(row) + base;
+                params.rowStride * int64_t(row) + base + firstPlace();
         if (base + kColumns <= cols) {
             read<false>(params, row, from);
         } else {
@@ -51,9 +54,9 @@ struct RowChunk {
             const SelectParams& params,
             uint32_t row,
             const T* from) {
-        const int left = int(cols - base);
-        const auto isOfRow = [&](int i) {
-            return !kCut || i * kLanes < left - int(turned(i));
+        const int left = int(cols - base) - firstPlace();
+        const auto leftOf = [&](int i) {
+            return kTurns ? left - int(turned(i)) : left;
         };
         // All loads in flight before the first use, as KeyTile::loadPart has
         // them and says why.
@@ -61,8 +64,9 @@ struct RowChunk {
 #pragma unroll
         for (int i = 0; i < kItems; ++i) {
             loaded[i] = T(__uint_as_float(0x7FC00000u));
-            if (isOfRow(i)) {
-                loaded[i] = *(from + turned(i) + i * kLanes);
+            if (!kCut || i * kLanes < leftOf(i)) {
+                const T* lane = kTurns ? from + turned(i) : from;
+                loaded[i] = lane[i * kLanes];
             }
         }
         const float rowBias =
@@ -73,8 +77,9 @@ struct RowChunk {
         for (int i = 0; i < kItems; ++i) {
             float value = toFloat(loaded[i]);
             if (kHasBias) {
-                const float bias =
-                        isOfRow(i) ? params.colBias[columnOf(i)] : 0.0f;
+                const float bias = !kCut || i * kLanes < leftOf(i)
+                        ? params.colBias[columnOf(i)]
+                        : 0.0f;
                 value = (value + bias) + rowBias;
                 value = value < floor ? floor : value;
                 keys[i] = numberOf(value, 1.0f);
@@ -93,6 +98,11 @@ struct RowChunk {
             float sign) {
         const int bits = __float_as_int(__fmaf_rn(value, sign, 0.0f));
         return uint32_t(bits) ^ (uint32_t(bits >> 31) | 0x80000000u);
+    }
+
+    /// Of the places that all items of a lane have.
+    __device__ __forceinline__ static int firstPlace() {
+        return kTurns ? 0 : Group::lane();
     }
 
     /// Bits of this lane's keys that are below one.
@@ -117,15 +127,15 @@ struct RowChunk {
 
     /// Bits of this lane's keys in columns up to one.
     __device__ __forceinline__ uint32_t upTo(uint32_t column) const {
-        uint32_t count = 0;
         if constexpr (kTurns) {
             const uint32_t items = (column - base) / kLanes;
             const bool hasOneMore = columnOf(items) <= column;
-            count = column < base ? 0 : items + (hasOneMore ? 1 : 0);
-        } else {
-            const uint32_t first = columnOf(0);
-            count = column < first ? 0 : (column - first) / kLanes + 1;
+            return firstItems(column < base ? 0 : items + (hasOneMore ? 1 : 0));
         }
+        const uint32_t first = columnOf(0);
+        return firstItems(column < first ? 0 : (column - first) / kLanes + 1);
+    }
+    __device__ __forceinline__ static uint32_t firstItems(uint32_t count) {
         return count < 32 ? (1u << count) - 1 : ~0u;
     }
 
