@@ -26,7 +26,7 @@ struct RowChunk {
     __device__ __forceinline__ static uint32_t turned(uint32_t i) {
         return Group::lane() ^ (kTurnsOfLanes >> i / 4 % 4 * 8 & 0xFFu);
     }
-    __device__ __forceinline__ uint32_t columnOf(int i) const {
+    __device__ __forceinline__ uint32_t columnOf(uint32_t i) const {
         if constexpr (kTurns) {
             return base + turned(i) + i * kLanes;
         }

@@ -33,6 +33,9 @@ class ShortRow : ShortRowBound<T, kHasBias, kLanes, kItems, kSorted> {
 
    public:
     static constexpr bool kSortsAll = kSorted == kItems;
+    static_assert(
+            !kSortsAll || !Bound::kTurnsLoads,
+            "what is sorted whole is sorted by lanes and items");
     using Sort = ShortSort<T, kLanes, kSorted, kSortsAll>;
     /// Entries of a row in shared memory.
     static constexpr int kSpace = Sort::kRoom;
