@@ -151,14 +151,14 @@ TEST(ShortRowsPolicies, NarrowRowsHaveRoom) {
     EXPECT_EQ(sorted(25, DataType::Float16), 8);
     EXPECT_EQ(sorted(25, DataType::Float32), 4);
     p.cols = 120;
-    EXPECT_EQ(sorted(52, DataType::Float16), 8);
-    EXPECT_EQ(sorted(53, DataType::Float16), 16);
+    EXPECT_EQ(sorted(55, DataType::Float16), 8);
+    EXPECT_EQ(sorted(56, DataType::Float16), 16);
     p.cols = 200;
-    EXPECT_EQ(sorted(22, DataType::Float16), 2);
-    EXPECT_EQ(sorted(23, DataType::Float16), 4);
+    EXPECT_EQ(sorted(24, DataType::Float16), 2);
+    EXPECT_EQ(sorted(25, DataType::Float16), 4);
     p.cols = 500;
-    EXPECT_EQ(sorted(20, DataType::Float16), 1);
-    EXPECT_EQ(sorted(21, DataType::Float16), 2);
+    EXPECT_EQ(sorted(23, DataType::Float16), 1);
+    EXPECT_EQ(sorted(24, DataType::Float16), 2);
     // Every k has a kernel, up to the row's length.
     for (const idx_t rows : {1, 100000}) {
         p.rows = rows;

@@ -155,14 +155,13 @@ class NarrowChunk {
     static constexpr int kItemPlaces = 2 * kWarpSize;
     static constexpr int kGroup = 8; // items that are loaded as one
 
-    /// By four items, as each turn has an address in registers; all five bits
-    /// of a lane change, as items of one part are eight or sixteen apart.
-    __device__ __forceinline__ static constexpr uint32_t turnOf(uint32_t i) {
-        return i / 4 * 15 % kWarpSize;
+    /// By four items, as each turn has an address in registers.
+    __device__ __forceinline__ static constexpr int turnOf(int i) {
+        return i & ~3;
     }
     /// Of the lower half of an item, from the chunk's start on.
     __device__ __forceinline__ static int placeOf(int i) {
-        return i * kItemPlaces + 2 * int(Group::lane() ^ turnOf(i));
+        return i * kItemPlaces + 2 * (Group::lane() ^ turnOf(i));
     }
     __device__ __forceinline__ uint32_t bitsOf(uint32_t column) const {
         return __ldg(reinterpret_cast<const unsigned short*>(keys_) + column);

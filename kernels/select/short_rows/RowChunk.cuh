@@ -7,29 +7,16 @@
 
 namespace faiss_bits {
 
-/// kTurns: lanes turn every four items, so that keys of a period of a power of
-/// two do not meet in a few of them.
-template <class T, bool kHasBias, int kLanes, int kItems, bool kTurns>
+template <class T, bool kHasBias, int kLanes, int kItems>
 struct RowChunk {
     using Group = LaneGroup<kLanes>;
     static constexpr uint32_t kColumns = kLanes * kItems;
-    /// Exclusive ors of lanes, eight bits each.
-    static constexpr uint32_t kTurnsOfLanes = kTurns *
-            ((kLanes / 2 + 1) << 8 | (kLanes / 4 * 3) << 16 |
-             (kLanes - 1) << 24);
 
     uint32_t cols;     // of the row
     uint32_t base = 0; // the first column
     uint32_t keys[kItems];
 
-    /// The lane whose place in item i this one has.
-    __device__ __forceinline__ static uint32_t turned(uint32_t i) {
-        return Group::lane() ^ (kTurnsOfLanes >> i / 4 % 4 * 8 & 0xFFu);
-    }
-    __device__ __forceinline__ uint32_t columnOf(uint32_t i) const {
-        if constexpr (kTurns) {
-            return base + turned(i) + i * kLanes;
-        }
+    __device__ __forceinline__ uint32_t columnOf(int i) const {
         return base + Group::lane() + i * kLanes;
     }
     __device__ __forceinline__ uint64_t entryOf(int i) const {
@@ -41,7 +28,7 @@ struct RowChunk {
             const SelectParams& params,
             uint32_t row) {
         const T* from = static_cast<const T*>(params.keys) +
-                params.rowStride * int64_t(row) + base + firstPlace();
+                params.rowStride * int64_t(row) + base + Group::lane();
         if (base + kColumns <= cols) {
             read<false>(params, row, from);
         } else {
@@ -54,19 +41,15 @@ struct RowChunk {
             const SelectParams& params,
             uint32_t row,
             const T* from) {
-        const int left = int(cols - base) - firstPlace();
-        const auto leftOf = [&](int i) {
-            return kTurns ? left - int(turned(i)) : left;
-        };
+        const int left = int(cols - base) - Group::lane();
         // All loads in flight before the first use, as KeyTile::loadPart has
         // them and says why.
         T loaded[kItems];
 #pragma unroll
         for (int i = 0; i < kItems; ++i) {
             loaded[i] = T(__uint_as_float(0x7FC00000u));
-            if (!kCut || i * kLanes < leftOf(i)) {
-                const T* lane = kTurns ? from + turned(i) : from;
-                loaded[i] = lane[i * kLanes];
+            if (!kCut || i * kLanes < left) {
+                loaded[i] = from[i * kLanes];
             }
         }
         const float rowBias =
@@ -77,7 +60,7 @@ struct RowChunk {
         for (int i = 0; i < kItems; ++i) {
             float value = toFloat(loaded[i]);
             if (kHasBias) {
-                const float bias = !kCut || i * kLanes < leftOf(i)
+                const float bias = !kCut || i * kLanes < left
                         ? params.colBias[columnOf(i)]
                         : 0.0f;
                 value = (value + bias) + rowBias;
@@ -98,11 +81,6 @@ struct RowChunk {
             float sign) {
         const int bits = __float_as_int(__fmaf_rn(value, sign, 0.0f));
         return uint32_t(bits) ^ (uint32_t(bits >> 31) | 0x80000000u);
-    }
-
-    /// Of the places that all items of a lane have.
-    __device__ __forceinline__ static int firstPlace() {
-        return kTurns ? 0 : Group::lane();
     }
 
     /// Bits of this lane's keys that are below one.
@@ -127,15 +105,9 @@ struct RowChunk {
 
     /// Bits of this lane's keys in columns up to one.
     __device__ __forceinline__ uint32_t upTo(uint32_t column) const {
-        if constexpr (kTurns) {
-            const uint32_t items = (column - base) / kLanes;
-            const bool hasOneMore = columnOf(items) <= column;
-            return firstItems(column < base ? 0 : items + (hasOneMore ? 1 : 0));
-        }
         const uint32_t first = columnOf(0);
-        return firstItems(column < first ? 0 : (column - first) / kLanes + 1);
-    }
-    __device__ __forceinline__ static uint32_t firstItems(uint32_t count) {
+        const uint32_t count =
+                column < first ? 0 : (column - first) / kLanes + 1;
         return count < 32 ? (1u << count) - 1 : ~0u;
     }
 

@@ -33,9 +33,6 @@ class ShortRow : ShortRowBound<T, kHasBias, kLanes, kItems, kSorted> {
 
    public:
     static constexpr bool kSortsAll = kSorted == kItems;
-    static_assert(
-            !kSortsAll || !Bound::kTurnsLoads,
-            "what is sorted whole is sorted by lanes and items");
     using Sort = ShortSort<T, kLanes, kSorted, kSortsAll>;
     /// Entries of a row in shared memory.
     static constexpr int kSpace = Sort::kRoom;
@@ -188,8 +185,7 @@ class ShortRow : ShortRowBound<T, kHasBias, kLanes, kItems, kSorted> {
         }
         __syncwarp();
         // Where a row looks ahead, what is held may be above the bound.
-        const bool isBounded =
-                kSorted >= 8 && !kLooksAhead && chunk_.base > 0;
+        const bool isBounded = kSorted >= 8 && !kLooksAhead && chunk_.base > 0;
         const Within within =
                 this->findBound(kept, isBounded ? bound_ : kNanKey);
         uint32_t stay = 0;

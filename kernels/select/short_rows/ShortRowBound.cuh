@@ -25,9 +25,7 @@ class ShortRowBound {
                                                            : Halving::Only;
 
    protected:
-    /// Kernels of more entries turn their lanes, or have parts of few keys.
-    static constexpr bool kTurnsLoads = kItems >= 16 && kSorted <= 4;
-    using Chunk = RowChunk<T, kHasBias, kLanes, kItems, kTurnsLoads>;
+    using Chunk = RowChunk<T, kHasBias, kLanes, kItems>;
     static constexpr bool kIsOneChunk = Chunk::kColumns < kShortChunkColumns;
     static constexpr int kKept = kIsOneChunk ? 0 : kSorted;
     using Kept = KeptEntries<kKept>;

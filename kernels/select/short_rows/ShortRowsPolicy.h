@@ -19,9 +19,9 @@ struct MostNarrowK {
 constexpr MostNarrowK kMostNarrowKOfKernels[] = {
         {8, 8, 2, 10},
         {8, 8, 4, 24},
-        {8, 16, 8, 52},
-        {16, 16, 2, 22},
-        {32, 16, 1, 20},
+        {8, 16, 8, 55},
+        {16, 16, 2, 24},
+        {32, 16, 1, 23},
         {32, 32, 2, 32}};
 
 /// A line of Policies.inc: a kernel, and what it takes.
