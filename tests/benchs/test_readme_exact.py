@@ -55,6 +55,15 @@ def test_price_of_certified_searches():
         expect(f"| {q:,} | " + " | ".join(spans) + " |", "docs/design/flat.md")
 
 
+def test_price_of_few_queries_since():
+    path = "h200/exact_price_16.json"
+    found = prices(path, "q", "k", "d", "metric").values()
+    text = f"16 queries take {min(found):.2f} to {max(found):.2f} of a plain search's time"
+    expect(f"{text} in all {len(found)} cells (commit {commit_of(path)}, `{path}`)",
+           "docs/exact.md")
+    expect(text)
+
+
 def test_fixed_hard_cells():
     path = "h200/exact_hard.json"
     found = prices(path, "data", "d", "q", "k")
