@@ -11,8 +11,17 @@ namespace {
 
 alignas(16) const float kCentroids = 0; // never read
 
-/// Of product codes of residuals by rows; Cell has parts, d, numLists, vectors,
-/// nprobe and numQueries.
+/// What problemOf() needs, in the order of its cells.
+struct ProductSearch {
+    int parts;
+    int d;
+    idx_t vectors;
+    idx_t numLists;
+    int nprobe;
+    idx_t numQueries;
+};
+
+/// Of product codes of residuals by rows; Cell has what ProductSearch has.
 template <class Cell>
 IvfKnnProblem problemOf(const Cell& cell) {
     IvfKnnProblem p = someProblem();
@@ -32,15 +41,7 @@ TEST(IvfProductWays, LongProductCodesOfUnevenListsGoByTables) {
     // Most queries meet in few lists, which estimates decode for every 64 of
     // them: 1.27 ms (h100/ivf_sweep.json, cell 70), expected of even lists were
     // 0.39, as of tables.
-    IvfKnnProblem p = someProblem();
-    p.lists.numLists = 38;
-    p.lists.d = 512;
-    p.lists.numVectors = 11079;
-    p.lists.coding = ListCoding::Product;
-    p.lists.layout = ListLayout::Rows;
-    p.lists.decoding.numParts = 16;
-    p.numQueries = 1819;
-    p.nprobe = 3;
+    IvfKnnProblem p = problemOf(ProductSearch{16, 512, 11079, 38, 3, 1819});
     p.k = 1;
     for (idx_t most : {5399, 8000, 11072}) { // 5,399 is the average query's
         p.longestList = most / 2;
@@ -131,15 +132,8 @@ TEST(IvfProductWays, ProductCodesGoByTablesWhereThatWasFaster) {
 /// tables.
 TEST(IvfProductWays, ListsThatFillWideTiles) {
     for (const int k : {10, 100}) {
-        IvfKnnProblem p = someProblem();
-        p.lists.numLists = 512;
-        p.lists.d = 288;
-        p.lists.numVectors = 131072;
-        p.lists.coding = ListCoding::Product;
-        p.lists.layout = ListLayout::Rows;
-        p.lists.decoding.numParts = 24;
-        p.numQueries = 4096;
-        p.nprobe = 32;
+        IvfKnnProblem p =
+                problemOf(ProductSearch{24, 288, 131072, 512, 32, 4096});
         p.k = k;
         p.longestList = 256;
         p.mostVectors = p.longestList * p.nprobe;

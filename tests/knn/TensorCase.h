@@ -28,6 +28,18 @@ enum class TensorValues {
     Far,  ///< an offset of 10,000
 };
 
+constexpr TensorValues kAllTensorValues[] = {
+        TensorValues::Uniform,
+        TensorValues::Integers,
+        TensorValues::Duplicates,
+        TensorValues::Scattered,
+        TensorValues::Infinities,
+        TensorValues::NaNs,
+        TensorValues::Denormals,
+        TensorValues::Huge,
+        TensorValues::Tiny,
+        TensorValues::Far};
+
 inline const char* nameOf(TensorValues values) {
     static const char* const kNames[] = {
             "uniform",

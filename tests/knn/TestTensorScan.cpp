@@ -169,17 +169,7 @@ TEST_P(TensorScanTest, SmallManyPass) {
 }
 
 TEST_P(TensorScanTest, ManyPass) {
-    for (TensorValues values :
-         {TensorValues::Uniform,
-          TensorValues::Integers,
-          TensorValues::Duplicates,
-          TensorValues::Scattered,
-          TensorValues::Infinities,
-          TensorValues::NaNs,
-          TensorValues::Denormals,
-          TensorValues::Huge,
-          TensorValues::Tiny,
-          TensorValues::Far}) {
+    for (TensorValues values : kAllTensorValues) {
         for (Metric metric : kMetrics) {
             for (int d : {24, 40, 65, 100, 200, 384}) {
                 TensorCase c = of(metric, 70, 600, d, values);
@@ -288,17 +278,7 @@ TEST_P(TensorScanTest, Turns) {
 }
 
 TEST_P(TensorScanTest, SmallTurns) {
-    for (TensorValues values :
-         {TensorValues::Uniform,
-          TensorValues::Integers,
-          TensorValues::Duplicates,
-          TensorValues::Scattered,
-          TensorValues::Infinities,
-          TensorValues::NaNs,
-          TensorValues::Denormals,
-          TensorValues::Huge,
-          TensorValues::Tiny,
-          TensorValues::Far}) {
+    for (TensorValues values : kAllTensorValues) {
         for (Metric metric : kMetrics) {
             for (int d : {8, 24, 64, 100}) {
                 for (int64_t q : {3, 63}) {

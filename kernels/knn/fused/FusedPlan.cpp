@@ -262,7 +262,8 @@ std::optional<FusedPlan> planBySamples(
                 return planSecondStrips(plan, p);
             });
     // What strips need of a filter (AllowedVectors) may leave room for few
-    // queries a scan.
+    // queries a scan. The first sample is taken where its scans have more than
+    // twice as many; both sides of that edge were not measured.
     if (byStrips && (!p.allowedBits || byStrips->tileQueries == p.numQueries)) {
         return byStrips;
     }

@@ -103,15 +103,13 @@ void launchLong(
     }
 }
 
+/// Of images whose queries a block keeps.
 template <class Finder, bool kIsL2>
-void launchFor(
+void launchKept(
         const TensorScanParams& params,
         const TensorImageLayout& image,
         const DeviceTraits& device,
         cudaStream_t stream) {
-    if (wgmmaShapeFor(image).streamed) {
-        return launchLong<Finder, true, kIsL2>(params, device, stream);
-    }
     switch (image.rowBytes) {
         case 32:
             return launch<Finder, 32, false, 1, kIsL2>(params, device, stream);
@@ -119,6 +117,19 @@ void launchFor(
             return launch<Finder, 64, false, 2, kIsL2>(params, device, stream);
         default:
             return launchLong<Finder, false, kIsL2>(params, device, stream);
+    }
+}
+
+template <class Finder, bool kIsL2>
+void launchFor(
+        const TensorScanParams& params,
+        const TensorImageLayout& image,
+        const DeviceTraits& device,
+        cudaStream_t stream) {
+    if (wgmmaShapeFor(image).streamed) {
+        launchLong<Finder, true, kIsL2>(params, device, stream);
+    } else {
+        launchKept<Finder, kIsL2>(params, image, device, stream);
     }
 }
 

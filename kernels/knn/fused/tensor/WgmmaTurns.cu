@@ -9,25 +9,6 @@ namespace {
 /// mostly has some.
 using Finder = TakesTurns<FindPassingMany>;
 
-template <bool kIsL2>
-void launchShort(
-        const TensorScanParams& params,
-        const TensorImageLayout& image,
-        const DeviceTraits& device,
-        cudaStream_t stream) {
-    switch (image.rowBytes) {
-        case 32:
-            return wgmma::launch<Finder, 32, false, 1, kIsL2>(
-                    params, device, stream);
-        case 64:
-            return wgmma::launch<Finder, 64, false, 2, kIsL2>(
-                    params, device, stream);
-        default:
-            return wgmma::launchLong<Finder, false, kIsL2>(
-                    params, device, stream);
-    }
-}
-
 } // namespace
 
 void launchWgmmaTurns(
@@ -42,7 +23,8 @@ void launchWgmmaTurns(
             "slabs = %d, numQueries = %u: no scan in turns",
             image.slabs,
             params.numQueries);
-    const auto launch = isL2 ? launchShort<true> : launchShort<false>;
+    const auto launch = isL2 ? wgmma::launchKept<Finder, true>
+                             : wgmma::launchKept<Finder, false>;
     launch(params, image, device, stream);
 }
 
