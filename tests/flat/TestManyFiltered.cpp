@@ -16,8 +16,9 @@ constexpr int64_t kQueries = 500;
 
 class GpuManyFiltered : public GpuTest {
    protected:
-    GpuManyFiltered()
-            : vectors_(uniform(kN, 1)), queries_(uniform(kQueries, 2)) {
+    void prepare() override {
+        vectors_ = uniform(kN, 1);
+        queries_ = uniform(kQueries, 2);
         index_ = std::make_unique<gpu::GpuIndexBitsFlat>(
                 &resources_, kDims, faiss::METRIC_L2);
         index_->add(kN, vectors_.data());
