@@ -15,6 +15,7 @@
 #include <faiss/impl/FaissAssert.h>
 
 #include "faiss_bits/cloners/ClonedRefine.h"
+#include "faiss_bits/common/CopyableIndex.h"
 #include "faiss_bits/common/FaissCompat.h"
 #include "faiss_bits/common/GpuStaging.h"
 #include "faiss_bits/flat/GpuIndexBitsFlat.h"
@@ -129,6 +130,7 @@ bool holdsOthers(const faiss::Index* index) {
 } // namespace
 
 faiss::Index* BitsToGpuCloner::clone_Index(const faiss::Index* index) {
+    detail::requireCopyable(*index, "index");
     const auto* flat = dynamic_cast<const faiss::IndexFlat*>(index);
     if (flat && detail::hasMetric(flat->metric_type)) {
         auto clone = emptyFlat(*this, *flat, useFloat16);

@@ -13,6 +13,7 @@
 #include <faiss/impl/FaissAssert.h>
 
 #include "faiss_bits/cloners/GpuBitsCloner.h"
+#include "faiss_bits/common/CopyableIndex.h"
 #include "faiss_bits/common/FaissCompat.h"
 #include "faiss_bits/common/GpuStaging.h"
 #include "faiss_bits/ivf/EmptyIvf.h"
@@ -115,6 +116,7 @@ BitsToGpuClonerMultiple::BitsToGpuClonerMultiple(
 
 faiss::Index* BitsToGpuClonerMultiple::clone_Index(const faiss::Index* index) {
     detail::requireNotNull(index, "index");
+    detail::requireCopyable(*index, "index");
     if (devices.size() == 1) {
         faiss::gpu::GpuResourcesProviderFromInstance provider(
                 devices[0].resources);

@@ -33,6 +33,10 @@
 /// 1.15.
 #define FAISS_BITS_FAISS_COPIES_PACKED_CODES (FAISS_BITS_FAISS_VERSION >= 11500)
 
+/// Since 1.13.1, there are flat indexes and inverted lists whose vectors are
+/// stored in levels (IndexFlatPanorama, IndexIVFFlatPanorama).
+#define FAISS_BITS_FAISS_HAS_PANORAMA (FAISS_BITS_FAISS_VERSION >= 11301)
+
 namespace faiss_bits {
 
 /// FAISS's id type, which has moved from faiss::Index to faiss.
@@ -148,6 +152,25 @@ template <class Params>
 bool fillsTopK(const Params& params) {
     if constexpr (HasTopKFull<Params>::value) {
         return params.ensure_topk_full;
+    }
+    (void)params;
+    return false;
+}
+
+template <class T, class = void>
+struct HasEmptyLimit : std::false_type {};
+template <class T>
+struct HasEmptyLimit<
+        T,
+        std::void_t<decltype(std::declval<T&>().max_empty_result_buckets)>>
+        : std::true_type {};
+
+/// Whether the parameters of an IVF range search end it after some lists that
+/// have nothing in range (max_empty_result_buckets, since 1.15).
+template <class Params>
+bool endsAtEmptyLists(const Params& params) {
+    if constexpr (HasEmptyLimit<Params>::value) {
+        return params.max_empty_result_buckets != 0;
     }
     (void)params;
     return false;

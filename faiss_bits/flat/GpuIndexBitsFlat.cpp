@@ -8,6 +8,7 @@
 #include <faiss/gpu/utils/DeviceUtils.h>
 #include <faiss/impl/FaissAssert.h>
 
+#include "faiss_bits/common/CopyableIndex.h"
 #include "faiss_bits/common/GpuStaging.h"
 #include "faiss_bits/flat/FlatStorage.h"
 #include "faiss_bits/flat/GpuSearchCounters.h"
@@ -64,6 +65,7 @@ const faiss::IndexFlat* checked(const faiss::IndexFlat* index) {
     requireNotNull(index, "index");
     detail::requireMetric(index->metric_type);
     requirePositive(index->d, "index->d");
+    detail::requireCopyable(*index, "index");
     FAISS_THROW_IF_NOT_FMT(
             index->ntotal <= kMaxVectors,
             "index->ntotal = %lld is more than %lld vectors",

@@ -12,6 +12,7 @@
 #include "faiss_bits/common/RangeArguments.h"
 #include "faiss_bits/ivf/FusedIvfSearch.h"
 #include "faiss_bits/ivf/IndexFusedIVFFlat.h"
+#include "faiss_bits/ivf/IvfRangeArguments.h"
 
 namespace faiss_bits {
 
@@ -65,6 +66,7 @@ void IndexFusedIVFFlat::range_search(
         faiss::RangeSearchResult* result,
         const faiss::SearchParameters* params) const {
     detail::requireRange(n, x, radius, result);
+    detail::requireAllLists(params);
     const FusedIvfSearch search = searchOf_(n, 1, params);
     // FAISS throws for others from a parallel region, which ends the process.
     FAISS_THROW_IF_NOT_FMT(

@@ -11,6 +11,7 @@
 #include <faiss/impl/FaissException.h>
 
 #include "faiss_bits/cloners/GpuBitsCloner.h"
+#include "faiss_bits/common/CopyableIndex.h"
 #include "faiss_bits/flat/GpuIndexBitsFlat.h"
 
 namespace faiss_bits::gpu::detail {
@@ -71,6 +72,13 @@ void requireIvfIndex(const faiss::IndexIVF* index) {
     FAISS_THROW_IF_NOT_MSG(
             !dynamic_cast<const faiss::gpu::GpuIndex*>(index->quantizer),
             "index->quantizer is on a GPU: an index on the CPU is needed");
+    FAISS_THROW_IF_NOT_FMT(
+            index->max_codes == 0,
+            "index->max_codes = %zu: only 0 is supported, on a GPU all of a "
+            "list is searched",
+            size_t(index->max_codes));
+    requireCopyable(*index, "index");
+    requireCopyable(*index->quantizer, "index->quantizer");
 }
 
 std::unique_ptr<faiss::Index> makeIvfQuantizer(

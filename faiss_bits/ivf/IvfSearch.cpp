@@ -14,6 +14,7 @@
 #include "faiss_bits/common/LastPlans.h"
 #include "faiss_bits/flat/SearchParametersBitsFlat.h"
 #include "faiss_bits/ivf/IvfLimits.h"
+#include "faiss_bits/ivf/IvfRangeArguments.h"
 #include "faiss_bits/ivf/ListStorage.h"
 #include "faiss_bits/ivf/SearchParametersBitsIVF.h"
 #include "faiss_bits/range/RangeCall.h"
@@ -59,6 +60,10 @@ void requireParams(const faiss::SearchParameters* params) {
                 !limitsLists(*ivf),
                 "params->max_lists_num is set: only 0 is supported, nprobe "
                 "lists");
+        FAISS_THROW_IF_NOT_MSG(
+                !faiss_bits::detail::hasListContext(*ivf),
+                "params->inverted_list_context is set: lists on a GPU take "
+                "none");
         requirePositive(ivf->nprobe, "params->nprobe");
     }
 }
@@ -165,6 +170,7 @@ IvfSearch ivfRangeOf(
         float radius,
         const faiss::SearchParameters* params) {
     IvfSearch search = anySearchOf(index, n, 1, params);
+    faiss_bits::detail::requireAllLists(params);
     search.maxResults = ivfMaxResultsOf(params);
     requireRange(radius, search.maxResults);
     return search;

@@ -5,17 +5,20 @@
 
 #include <faiss/IndexIVFFlat.h>
 #include <faiss/IndexIVFPQ.h>
+#include <faiss/IndexIVFPQR.h>
 #include <faiss/IndexScalarQuantizer.h>
 #include <faiss/gpu/GpuDistance.h>
 
 #include "faiss_bits/Version.h"
 #include "faiss_bits/cloners/GpuBitsCloner.h"
 #include "faiss_bits/cluster/GpuBitsClustering.h"
+#include "faiss_bits/common/CopyableIndex.h"
 #include "faiss_bits/flat/DeviceSelector.h"
 #include "faiss_bits/flat/GpuBitsDistance.h"
 #include "faiss_bits/ivf/GpuIndexBitsIVFFlat.h"
 #include "faiss_bits/ivf/GpuIndexBitsIVFPQ.h"
 #include "faiss_bits/ivf/GpuIndexBitsIVFScalarQuantizer.h"
+#include "faiss_bits/ivf/IvfChecks.h"
 #include "faiss_bits/select/GpuBitsSelect.h"
 #include "tests/flat/IndexHarness.h"
 
@@ -109,6 +112,54 @@ TEST_F(NoDevice, ConstructorsOfListsThrow) {
     for (const auto& call : calls) {
         EXPECT_TRUE(faissThrowsNaming(call, "device", "no CUDA device"));
     }
+}
+
+// Before a device is asked: a copy would be another index than it says.
+TEST_F(NoDevice, IndexesThatLoseSomethingAreNotCopied) {
+    constexpr auto kL2 = faiss::METRIC_L2;
+    faiss::IndexFlatL2 quantizer(4);
+    const faiss::IndexIVFFlatDedup dedup(&quantizer, 4, 2, kL2);
+    const faiss::IndexIVFPQR twice(&quantizer, 4, 2, 2, 8, 2, 8);
+    const auto expectNamed = [&](const faiss::Index& index, const char* name) {
+        for (bool clone : {false, true}) {
+            EXPECT_TRUE(faissThrowsNaming(
+                    [&] {
+                        if (!clone) {
+                            gpu::detail::requireCopyable(index, "index");
+                        } else {
+                            gpu::BitsToGpuCloner(&resources, 0, {})
+                                    .clone_Index(&index);
+                        }
+                    },
+                    "index",
+                    name));
+        }
+    };
+    expectNamed(dedup, "IndexIVFFlatDedup");
+    expectNamed(twice, "IndexIVFPQR");
+    EXPECT_TRUE(faissThrowsNaming(
+            [&] { gpu::detail::requireIvfIndex(&dedup); },
+            "index",
+            "IndexIVFFlatDedup"));
+#if FAISS_BITS_FAISS_HAS_PANORAMA
+    faiss::IndexFlatL2Panorama levels(4, 2);
+    expectNamed(levels, "IndexFlatL2Panorama");
+    const faiss::IndexIVFFlat over(&levels, 4, 2);
+    EXPECT_TRUE(faissThrowsNaming(
+            [&] { gpu::detail::requireIvfIndex(&over); },
+            "index->quantizer",
+            "IndexFlatL2Panorama"));
+#endif
+    faiss::IndexIVFFlat part(&quantizer, 4, 2);
+    gpu::detail::requireIvfIndex(&part);
+    part.max_codes = 12;
+    EXPECT_TRUE(faissThrowsNaming(
+            [&] { gpu::detail::requireIvfIndex(&part); }, "max_codes = 12"));
+    // What a user derives from them has all of it.
+    struct Named : faiss::IndexFlatL2 {
+        using faiss::IndexFlatL2::IndexFlatL2;
+    };
+    gpu::detail::requireCopyable(Named(4), "index");
 }
 
 TEST_F(NoDevice, FunctionsThrow) {
