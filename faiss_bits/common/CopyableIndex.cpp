@@ -27,7 +27,7 @@ const char* lossOf(const faiss::Index& index) {
                "IndexIVFPQ can be copied)";
     }
 #if FAISS_BITS_FAISS_HAS_PANORAMA
-    constexpr char kLevels[] =
+    static constexpr char kLevels[] =
             "vectors, whose components it stores in levels (add what "
             "reconstruct_n gives to a flat index or lists of vectors)";
     if (dynamic_cast<const faiss::IndexFlatPanorama*>(&index) ||
