@@ -13,6 +13,8 @@ CELL_FIELDS = {
     "flat_sweep": ("n", "d", "q", "k", "metric", "dtype", "data"),
     "filters": ("selector", "allowed", "n", "d", "q", "k", "metric"),
     "flat_cpu": ("n", "d", "q", "k", "metric", "dtype"),
+    "cpu_sweep": ("index", "call", "n", "d", "q", "k", "hits", "metric", "data",
+                  "nlist", "nprobe", "selector", "allowed"),
     "ivf_cpu": ("data", "n", "d", "nlist", "nprobe", "q", "k", "metric"),
     "ivf": ("index", "data", "n", "d", "nlist", "nprobe", "q", "k"),
     "ivf_sweep": ("cell", "index", "metric", "data", "n", "d", "nlist",
@@ -40,7 +42,8 @@ CELL_FIELDS = {
 #: Fields that not every row of a bench has: p is of the metric Lp, data of
 #: what is not uniform, clusters of clustered data, threads of the CPU, nlist and
 #: nprobe of lists (of "dropin" flat indexes, too).
-OPTIONAL_FIELDS = ("p", "data", "clusters", "threads", "nlist", "nprobe")
+OPTIONAL_FIELDS = ("p", "data", "clusters", "threads", "nlist", "nprobe", "k",
+                   "hits", "selector", "allowed")
 
 
 def load(path):

@@ -330,17 +330,20 @@ class Scale(Worker):
             I[part] = np.take_along_axis(some, order, 1)
 
 
-def main(arguments):
-    """Serves on stdin and stdout until stdin ends."""
+def serve(make):
+    """Serves on stdin and stdout, with what make(threads) returns, until stdin
+    ends."""
     # What a library prints must not end up between the replies.
     replies = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
-    threads = int(os.environ["BENCH_THREADS"])
+    make(int(os.environ["BENCH_THREADS"])).serve(sys.stdin, replies)
+
+
+def main(kind, *arguments):
     kinds = {"native": Native, "before": Before, "wheel": Wheel,
              "scale": Scale}
-    worker = kinds[arguments[0]](threads, *arguments[1:])
-    worker.serve(sys.stdin, replies)
+    serve(lambda threads: kinds[kind](threads, *arguments))
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    main(*sys.argv[1:])

@@ -1,4 +1,4 @@
-"""Starting bench_worker.py and talking to it."""
+"""Starting bench_worker.py, or another worker, and talking to it."""
 
 import json
 import os
@@ -16,14 +16,17 @@ class WorkerProcess:
     """A worker that runs until close(). Requests are calls:
     worker.ask("time", method="numpy", q=1, k=10, calls=1, warm=0)."""
 
-    def __init__(self, kind, python, threads, *arguments):
+    def __init__(self, kind, python, threads, *arguments, script=SCRIPT):
         self.kind = kind
         environment = dict(os.environ, BENCH_THREADS=str(threads),
                            OMP_NUM_THREADS=str(threads),
                            OPENBLAS_NUM_THREADS=str(threads))
+        if kind == "wheel":  # its own FAISS, not that of our build
+            environment.pop("PYTHONPATH", None)
+            environment.pop("LD_LIBRARY_PATH", None)
         # Of its own group: Ctrl-C is for the driver, which then closes this.
         self.process = subprocess.Popen(
-            [python, str(SCRIPT), kind, *arguments], stdin=subprocess.PIPE,
+            [python, str(script), kind, *arguments], stdin=subprocess.PIPE,
             stdout=subprocess.PIPE, text=True, env=environment,
             preexec_fn=os.setpgrp)
         hello = self.ask("methods")
