@@ -13,6 +13,7 @@ from . import checkpoints
 from .batches import Batch
 from .flat import BATCH, DistributedFlat
 from .jobs import Deadline, checked_timeout
+from .specs import check_not_read
 
 
 def knn_graph(
@@ -32,7 +33,8 @@ def knn_graph(
         Neighbours of a vector, 1 or more
     path : str or path, optional
         File to write, in the form of faiss_bits.contrib.knn_graph, which
-        open_graph() there reads. Without it the result is in memory
+        open_graph() there reads; not one of the vectors' files. Without it the
+        result is in memory
     batch : int, optional
         Vectors that are searched for at a time
     resume : bool, optional
@@ -69,6 +71,7 @@ def knn_graph(
     if path is None:
         D, I, note = np.empty((n, k), "f4"), np.empty((n, k), "i8"), None
     else:
+        check_not_read(path, index._shards)
         note = Path(os.fspath(path) + ".checkpoint")
         job = checkpoints.identity(index, k=k)
         graph, done = _opened(path, note, job, n, k, resume)

@@ -157,6 +157,23 @@ def _common_dimension(specs, shapes):
     return d
 
 
+def check_not_read(path, shards):
+    """ValueError where a file to be written is one that shards are read from, by
+    whatever name."""
+    path = os.fspath(path)
+    for other in dict.fromkeys(shard.path for shard in shards):
+        # Vectors may be on the workers' machines alone, so that just the names
+        # can be compared; a hard link has a name of its own.
+        if os.path.realpath(path) == os.path.realpath(other) or (
+            os.path.exists(path)
+            and os.path.exists(other)
+            and os.path.samefile(path, other)
+        ):
+            raise ValueError(
+                f"path = {path!r}, which is the file of the index's vectors, {other}"
+            )
+
+
 def placed(shards, hosts):
     """The shards of each of `hosts` hosts: one each, or the largest first, each
     to the host with the fewest rows so far; a host has its own in the order of

@@ -1,6 +1,8 @@
 """Inverted lists, the k-NN graph and k-means over shards: one index's results, a
 float64 reference, checkpoints, lost workers."""
 
+import os
+
 import faiss
 import numpy as np
 import pytest
@@ -190,6 +192,38 @@ def test_graph_in_batches_of_fewer_rows_than_workers(tmp_path):
         for batch in (1, 3, 15):
             graph = fd.knn_graph(index, 3, batch=batch, progress=False)
             same(graph, knn_graph(x, 3, progress=False))
+
+
+def test_vectors_are_not_written_over(tmp_path, monkeypatch):
+    """By whatever name they go."""
+    x = make("normal", 40, 5, 11)
+    path = saved(tmp_path, x)
+    (tmp_path / "link.npy").symlink_to(path)
+    os.link(path, tmp_path / "same.npy")
+    monkeypatch.chdir(tmp_path)
+    sizes = np.full((40, 1), 5, np.int32).view(np.float32)
+    np.hstack([sizes, x]).tofile("y.fvecs")
+    for specs, own in (
+        (ShardSpec.split(path, 2), (path, "x.npy", "link.npy", "same.npy")),
+        ([ShardSpec(tmp_path / "link.npy")], ("x.npy",)),
+        ([ShardSpec(path), ShardSpec(tmp_path / "y.fvecs")], ("./y.fvecs",)),
+    ):
+        with flat(specs) as index:
+            for out in own:
+                for call in (
+                    lambda: fd.knn_graph(index, 3, out, progress=False),
+                    lambda: fd.knn_graph(index, 3, out, resume=False, progress=False),
+                    lambda: fd.kmeans(index, 3, 1, path=out, progress=False),
+                    lambda: fd.kmeans(
+                        index, 3, 1, path=out, resume=False, progress=False
+                    ),
+                ):
+                    with pytest.raises(ValueError, match="path = .*which is the file"):
+                        call()
+    np.testing.assert_array_equal(np.load(path), x)
+    assert sorted(p.name for p in tmp_path.iterdir()) == [
+        "link.npy", "same.npy", "x.npy", "y.fvecs"
+    ]
 
 
 # ---- k-means ------------------------------------------------------------------
