@@ -164,6 +164,8 @@ def test_bad_vectors_are_named(gpu):
         ({"gpu": "yes"}, TypeError, "gpu"),
         ({"gpu": False, "device": 0}, ValueError, "device = 0"),
         ({"gpu": False, "res": object()}, ValueError, "res"),
+        ({"gpu": False, "most_device_bytes": 100}, ValueError,
+         "most_device_bytes = 100"),
         ({"niter": "many"}, TypeError, "niter = 'many'.* such as 25"),
         ({"seed": 2**40}, TypeError, "seed = 1099511627776"),
         ({"search_mode": "fast"}, ValueError, "search_mode = 'fast'"),
