@@ -138,6 +138,10 @@ def test_bad_vectors_are_named(gpu):
     x = clustered(400, 4, 5)
     with pytest.raises(ValueError, match="x has shape"):
         kmeans.train(x[:, :3])
+    with pytest.raises(TypeError, match="x is None"):
+        kmeans.train(None)
+    with pytest.raises(ValueError, match=r"x has shape \(\)"):
+        kmeans.train(3.0)
     with pytest.raises(ValueError, match="weights has shape"):
         kmeans.train(x, weights=np.ones(399))
     with pytest.raises(ValueError, match="init_centroids has shape"):

@@ -5,7 +5,7 @@ import zlib
 
 import numpy as np
 
-from ..arrays import whole_number
+from ..arrays import float32_array, whole_number
 from ..contrib.progress import bar
 from . import checkpoints
 from .batches import Batch
@@ -120,7 +120,7 @@ def kmeans(
 
 
 def _checked(centroids, k, d):
-    x = np.ascontiguousarray(centroids, np.float32)
+    x = float32_array(centroids, "init_centroids")
     if x.shape != (k, d):
         raise ValueError(
             f"init_centroids has shape {x.shape}, expected ({k}, {d})"

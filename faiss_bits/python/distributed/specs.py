@@ -1,5 +1,6 @@
 """Which vectors a shard has: rows of a file, and the ids that they go by."""
 
+import collections.abc
 import dataclasses
 import os
 from typing import Optional
@@ -102,6 +103,10 @@ def checked_specs(specs):
     """A list of ShardSpec; ValueError or TypeError for anything else."""
     if isinstance(specs, ShardSpec):
         specs = [specs]
+    if isinstance(specs, str) or not isinstance(specs, collections.abc.Iterable):
+        raise TypeError(
+            f"specs is a {type(specs).__name__}, expected a list of ShardSpec"
+        )
     specs = list(specs)
     if not specs:
         raise ValueError("specs is empty, expected one ShardSpec or more")
