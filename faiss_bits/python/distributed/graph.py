@@ -2,6 +2,7 @@
 
 import os
 import time
+import zipfile
 from pathlib import Path
 
 import numpy as np
@@ -107,11 +108,21 @@ def _opened(path, note, job, n, k, resume):
     """(graph, rows that it has): the file of an earlier call, or a new one."""
     found = checkpoints.load(note, job) if resume else None
     if found is not None:
-        graph = np.load(path, mmap_mode="r+")
-        if graph.shape != (n,) or graph["id"].shape[1] != k:
+        graph = _graph_in(path)
+        if graph is None or graph.shape != (n,) or graph["id"].shape != (n, k):
             raise ValueError(f"{path}: is not the graph that {note} is about")
         return graph, int(found[0]["rows"])
     return new_graph(path, n, k), 0
+
+
+def _graph_in(path):
+    """The map of a graph's file, or None where it is another one."""
+    try:
+        graph = np.load(path, mmap_mode="r+")
+    except (ValueError, EOFError, zipfile.BadZipFile):
+        return None
+    fields = getattr(getattr(graph, "dtype", None), "names", None)
+    return graph if fields == ("id", "distance") else None
 
 
 def _batch(index, begin, end, k):
