@@ -79,7 +79,8 @@ def _checked(index, k, iterations, leaf_size, seed):
             "whose least distances are the nearest (L2, L1, Linf, Lp)"
         )
     k, iterations = neighbours(k), whole_number(iterations, "iterations", 1)
-    leaf_size, seed = whole_number(leaf_size, "leaf_size"), whole_number(seed, "seed", 0)
+    leaf_size = whole_number(leaf_size, "leaf_size")
+    seed = whole_number(seed, "seed", 0)
     if leaf_size < k:
         raise ValueError(
             f"leaf_size = {leaf_size} is less than k = {k}: no leaf could give "
