@@ -27,6 +27,7 @@ from pathlib import Path
 import faiss
 import numpy as np
 
+from faiss_bits.arrays import neighbours, whole_number
 from faiss_bits.contrib.programs import check_output, status_of
 from faiss_bits.contrib.progress import bar
 from faiss_bits.contrib.projection_trees import (
@@ -63,20 +64,29 @@ def _merge_into(D, I, ids, newD, newI, pool):
     list(pool.map(merge, range(0, len(ids), 512)))  # raises what they raise
 
 
-def _check(index, k, iterations, leaf_size):
+def _checked(index, k, iterations, leaf_size, seed):
+    """(k, iterations, leaf_size, seed) as ints."""
+    vectors = "get_xb" if hasattr(index, "get_xb") else "vectors"
+    for name in ("knn_subset", "ntotal", "metric_type", vectors):
+        if not hasattr(index, name):
+            raise TypeError(
+                f"index is a {type(index).__name__}, which has no {name}; "
+                "expected an IndexFusedFlat"
+            )
     if index.metric_type not in METRICS:
         raise ValueError(
             f"index.metric_type = {index.metric_type}: all_knn needs a metric "
             "whose least distances are the nearest (L2, L1, Linf, Lp)"
         )
-    for name, value in (("k", k), ("iterations", iterations)):
-        if value < 1:
-            raise ValueError(f"{name} = {value}, at least 1 is needed")
+    k, iterations = neighbours(k), whole_number(iterations, "iterations", 1)
+    leaf_size = whole_number(leaf_size, "leaf_size")
+    seed = whole_number(seed, "seed", 0)
     if leaf_size < k:
         raise ValueError(
             f"leaf_size = {leaf_size} is less than k = {k}: no leaf could give "
             "k neighbours"
         )
+    return k, iterations, leaf_size, seed
 
 
 def refine(index, k, iterations=8, leaf_size=2048, seed=0, progress=False):
@@ -86,7 +96,9 @@ def refine(index, k, iterations=8, leaf_size=2048, seed=0, progress=False):
     seen, so that a caller may stop when it has waited long enough, or when
     recall() no longer grows.
     """
-    _check(index, k, iterations, leaf_size)
+    k, iterations, leaf_size, seed = _checked(
+        index, k, iterations, leaf_size, seed
+    )
     n = index.ntotal
     x = _vectors(index)
     rng = np.random.default_rng(seed)
@@ -137,7 +149,7 @@ def all_knn(
         Vectors of a leaf at most, k or more. The work of a tree grows with it,
         and so does what a tree finds. From n on the answer is exact
     seed : int, optional
-        The same seed gives the same trees
+        0 or more. The same seed gives the same trees
     progress : bool, optional
         Shows a bar of the leaves (with tqdm)
 

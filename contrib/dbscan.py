@@ -14,14 +14,17 @@ import numpy as np
 import faiss_bits
 from faiss_bits import range_search
 from faiss_bits.arrays import whole_number
+from faiss_bits.backends import choose
+from faiss_bits.compiled import swigfaiss_bits
 from faiss_bits.contrib.progress import bar
+from faiss_bits.devices import check_device
 from faiss_bits.ranges import number, squared_radius
 
 __all__ = ["dbscan"]
 
 
 def dbscan(
-    x, eps=0.5, min_samples=5, block=16384, device=0, progress=False
+    x, eps=0.5, min_samples=5, block=16384, device=-1, progress=False
 ):
     """Clusters of dense points, and the noise between them.
 
@@ -40,7 +43,8 @@ def dbscan(
         memory is taken, how often progress is shown and Ctrl-C is heard, never
         the result
     device : int, optional
-        GPU to use where there is one
+        Number of the GPU, which is then the one that runs; -1: the thread's
+        current one, and without a GPU the CPU
     progress : bool, optional
         Shows a bar (with tqdm)
 
@@ -69,6 +73,7 @@ def dbscan(
         raise ValueError(f"eps = {eps} is negative")
     min_samples = whole_number(min_samples, "min_samples", 1)
     block = whole_number(block, "block", 1)
+    device = whole_number(device, "device", -1)
     x = np.ascontiguousarray(x)
     n = len(x)
     search = _searcher(x, squared_radius(eps, x.dtype), device)
@@ -131,14 +136,15 @@ def _first_of_each(component):
 def _searcher(x, radius, device):
     """search(begin, end): (lims, ids) of these points among all."""
     n, d = x.shape
-    on_gpu = (
-        x.dtype == np.float32
-        and n > 0
-        and d > 0
-        and hasattr(faiss_bits, "GpuIndexBitsFlatL2")
-        and faiss_bits.get_num_gpus() > 0
-    )
-    if not on_gpu:
+    asks = f"device = {device}" if device >= 0 else None
+    why_not = None
+    if x.dtype != np.float32:
+        why_not = TypeError(f"x is {x.dtype}, which is searched on the CPU")
+    on_gpu = choose("auto", asks, why_not) == "gpu"
+    if asks:
+        check_device(device)
+    # An index has a dimension, and is not searched without vectors.
+    if not on_gpu or n == 0 or d == 0:
 
         def on_cpu(begin, end):
             lims, _, ids = range_search(x[begin:end], x, radius, backend="cpu")
@@ -146,7 +152,7 @@ def _searcher(x, radius, device):
 
         return on_cpu
     config = faiss_bits.GpuIndexBitsFlatConfig()
-    config.device = device
+    config.device = device if asks else swigfaiss_bits.current_device()
     index = faiss_bits.GpuIndexBitsFlatL2(faiss.StandardGpuResources(), d, config)
     index.add(x)
 

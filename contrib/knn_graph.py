@@ -23,18 +23,21 @@ import faiss
 import numpy as np
 
 import faiss_bits
-from faiss_bits import best_flat_index, get_num_gpus
+from faiss_bits import best_flat_index
 from faiss_bits.arrays import check_numbers, neighbours, whole_number
+from faiss_bits.backends import choose
+from faiss_bits.compiled import swigfaiss_bits
 from faiss_bits.contrib import datasets
 from faiss_bits.contrib.programs import check_output, status_of
 from faiss_bits.contrib.progress import bar
+from faiss_bits.devices import check_device
 from faiss_bits.torch_interop import is_tensor
 
 __all__ = ["knn_graph", "new_graph", "open_graph", "without_self"]
 
 
 def knn_graph(
-    x, k, path=None, metric=faiss.METRIC_L2, block=16384, device=0,
+    x, k, path=None, metric=faiss.METRIC_L2, block=16384, device=-1,
     progress=True,
 ):
     """The k nearest vectors of every vector, itself left out, exactly.
@@ -56,7 +59,8 @@ def knn_graph(
         Vectors that are searched for at a time, 1 or more; it decides how often
         progress is shown and Ctrl-C is heard, never the result
     device : int, optional
-        GPU to use where there is one and x is no tensor
+        Number of the GPU, which is then the one that runs; -1: the thread's
+        current one, or the tensor's, and without a GPU the CPU
     progress : bool, optional
         Shows a bar (with tqdm)
 
@@ -75,12 +79,15 @@ def knn_graph(
     rows of the file that it had not reached as -1.
     """
     k, block = neighbours(k), whole_number(block, "block", 1)
+    device = whole_number(device, "device", -1)
     on_device = is_tensor(x)
     if on_device:
         if path is not None:
             raise ValueError(f"path = {path!r}, but x is a tensor")
         if not x.is_cuda:
             raise ValueError(f"x is on {x.device}, expected a GPU, or an array")
+        if device not in (-1, x.device.index):
+            raise ValueError(f"device = {device}, but x is on {x.device}")
         device = x.device.index
     else:
         x = np.asanyarray(x)
@@ -88,7 +95,7 @@ def knn_graph(
         _check_path(path, x)
     if len(x.shape) != 2 or x.shape[1] < 1:
         raise ValueError(f"x has shape {tuple(x.shape)}, expected (n, d)")
-    index = _index_of(x, metric, device, on_device, block)
+    index = _index_of(x, metric, device, block)
     if path is None:
         outputs = _outputs(x, k, on_device)
         _fill(index, x, k, block, outputs, progress)
@@ -127,12 +134,15 @@ def _check_path(path, x):
         raise ValueError(f"path = {os.fspath(path)!r}, which is the file of x")
 
 
-def _index_of(x, metric, device, on_device, block):
+def _index_of(x, metric, device, block):
     """An index of ours with the vectors."""
     d = int(x.shape[1])
-    if on_device or get_num_gpus() > 0:
+    asks = f"device = {device}" if device >= 0 else None
+    if choose("auto", asks, None) == "gpu":
+        if asks:
+            check_device(device)
         config = faiss_bits.GpuIndexBitsFlatConfig()
-        config.device = device
+        config.device = device if asks else swigfaiss_bits.current_device()
         resources = faiss.StandardGpuResources()
         index = faiss_bits.GpuIndexBitsFlat(resources, d, metric, config)
         index.reserve(len(x))
@@ -209,8 +219,8 @@ def main(arguments=None):
         help="squared L2 (default) or inner product")
     add("--block", type=int, default=16384,
         help="vectors searched for at a time (default: 16384)")
-    add("--device", type=int, default=0,
-        help="GPU to use, where there is one (default: 0)")
+    add("--device", type=int, default=-1,
+        help="number of the GPU to use (default: 0, and without a GPU the CPU)")
     args = parser.parse_args(arguments)
     return status_of(
         lambda: _run(args), f"stopped; {args.out} is not whole"

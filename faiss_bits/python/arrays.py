@@ -254,10 +254,12 @@ def check_numbers(x, name):
 
 def float32_array(x, name):
     """x as numpy float32, C-contiguous, as FAISS makes it."""
+    if x is None:  # NumPy makes NaN of it
+        raise TypeError(f"{name} is None, expected an array of numbers")
     try:
         x = np.asarray(x)
         check_numbers(x, name)
-        return np.ascontiguousarray(x, np.float32)
+        return np.asarray(x, np.float32, order="C")
     except (TypeError, ValueError) as error:
         raise TypeError(f"{name} is no array of numbers: {error}") from None
 

@@ -59,7 +59,7 @@ class Kmeans:
     most_device_bytes : int, optional
         Most memory of the GPU for a copy of the vectors; beyond it they go
         there block by block in every iteration, with the same result. 0: what
-        is free, less 2 GiB
+        is free, less 2 GiB. Other numbers are an error with gpu=False
     **kwargs
         Fields of faiss.ClusteringParameters: niter (25), nredo (1), verbose,
         spherical (clusters by inner product, centroids of length 1),
@@ -240,6 +240,10 @@ class Kmeans:
         elif self._res is not None:
             asks = "res"
         if self._asked_gpu is False:
+            # No wish for a GPU: where a call may run on the CPU, that keeps
+            # within the limit.
+            if not asks and self._most_device_bytes:
+                asks = f"most_device_bytes = {self._most_device_bytes}"
             if asks:
                 raise ValueError(f"{asks} is for the GPU, but gpu = False")
             return False

@@ -205,15 +205,32 @@ def test_recall_takes_ties():
     assert recall(index, np.zeros((30, 2), np.float32), np.full((30, 2), 29)) == 1
 
 
-@pytest.mark.parametrize("arguments, words", [
-    ({"k": 0}, "k = 0"),
-    ({"k": 5, "iterations": 0}, "iterations = 0"),
-    ({"k": 5, "leaf_size": 4}, "leaf_size = 4 is less than k = 5"),
+@pytest.mark.parametrize("arguments, kind, words", [
+    ({"k": 0}, ValueError, "k = 0"),
+    ({"k": 2.5}, TypeError, "k = 2.5"),
+    ({"k": "a"}, TypeError, "k = 'a'"),
+    ({"k": 2**31}, ValueError, "k = 2147483648"),
+    ({"k": 5, "iterations": 0}, ValueError, "iterations = 0"),
+    ({"k": 5, "iterations": 1.5}, TypeError, "iterations = 1.5"),
+    ({"k": 5, "leaf_size": 4}, ValueError, "leaf_size = 4 is less than k = 5"),
+    ({"k": 5, "leaf_size": 100.5}, TypeError, "leaf_size = 100.5"),
+    ({"k": 5, "seed": -1}, ValueError, "seed = -1"),
+    ({"k": 5, "seed": None}, TypeError, "seed = None"),
+    ({"k": 5, "index": None}, TypeError, "index is a NoneType"),
+    ({"k": 5, "index": faiss.IndexFlatL2(3)}, TypeError, "index is a IndexFlatL2"),
 ])
-def test_bad_arguments(arguments, words):
-    index = index_of(make("normal", 20, 3, 1))
-    with pytest.raises(ValueError, match=words):
-        all_knn(index, progress=False, **arguments)
+def test_bad_arguments(arguments, kind, words):
+    arguments = {"index": index_of(make("normal", 20, 3, 1)), **arguments}
+    with pytest.raises(kind, match=words):
+        all_knn(progress=False, **arguments)
+
+
+def test_numbers_of_numpy():
+    index = index_of(make("normal", 40, 3, 1))
+    D, I = all_knn(index, 5, 2, 20, 3, progress=False)
+    other = all_knn(index, *map(np.int32, (5, 2, 20, 3)), progress=False)
+    np.testing.assert_array_equal(other[0], D)
+    np.testing.assert_array_equal(other[1], I)
 
 
 def test_leaves_that_get_too_small():

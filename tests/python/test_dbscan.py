@@ -100,9 +100,29 @@ def test_no_points():
         ({"block": 0}, ValueError, "block"),
         ({"x": np.zeros(3, np.float32)}, ValueError, "x has shape"),
         ({"x": np.zeros((3, 2), np.int32)}, TypeError, "x is int32"),
+        ({"device": "a"}, TypeError, "device = 'a'"),
+        ({"device": 0.0}, TypeError, "device = 0.0"),
+        ({"device": -5}, ValueError, "device = -5"),
+        ({"device": 99}, (RuntimeError, ValueError), "device = 99"),
+        ({"device": 0, "x": np.zeros((3, 2))}, (RuntimeError, TypeError), "device = 0"),
     ),
 )
 def test_bad_arguments_are_named(change, kind, text):
     arguments = {"x": np.zeros((3, 2), np.float32), **change}
     with pytest.raises(kind, match=text):
         dbscan(**arguments)
+
+
+@pytest.mark.cpu
+def test_a_gpu_that_is_not_there():
+    x = np.zeros((3, 2), np.float32)
+    with pytest.raises(RuntimeError, match="device = 0 needs a GPU"):
+        dbscan(x, device=0)
+    dbscan(x, device=-1)
+
+
+@pytest.mark.gpu
+def test_the_gpu_that_is_named():
+    x = np.random.default_rng(1).random((500, 3), np.float32)
+    for a, b in zip(dbscan(x, 0.1, device=0), dbscan(x, 0.1)):
+        np.testing.assert_array_equal(a, b)

@@ -138,6 +138,10 @@ def test_bad_vectors_are_named(gpu):
     x = clustered(400, 4, 5)
     with pytest.raises(ValueError, match="x has shape"):
         kmeans.train(x[:, :3])
+    with pytest.raises(TypeError, match="x is None"):
+        kmeans.train(None)
+    with pytest.raises(ValueError, match=r"x has shape \(\)"):
+        kmeans.train(3.0)
     with pytest.raises(ValueError, match="weights has shape"):
         kmeans.train(x, weights=np.ones(399))
     with pytest.raises(ValueError, match="init_centroids has shape"):
@@ -164,6 +168,8 @@ def test_bad_vectors_are_named(gpu):
         ({"gpu": "yes"}, TypeError, "gpu"),
         ({"gpu": False, "device": 0}, ValueError, "device = 0"),
         ({"gpu": False, "res": object()}, ValueError, "res"),
+        ({"gpu": False, "most_device_bytes": 100}, ValueError,
+         "most_device_bytes = 100"),
         ({"niter": "many"}, TypeError, "niter = 'many'.* such as 25"),
         ({"seed": 2**40}, TypeError, "seed = 1099511627776"),
         ({"search_mode": "fast"}, ValueError, "search_mode = 'fast'"),

@@ -162,10 +162,28 @@ def test_interrupted_file_names_what_is_missing(tmp_path, monkeypatch):
     ({"k": 2.5}, TypeError, "k = 2.5"),
     ({"k": 2, "block": 0}, ValueError, "block = 0"),
     ({"k": 2**31}, ValueError, "k = 2147483648"),
+    ({"k": 2, "device": "a"}, TypeError, "device = 'a'"),
+    ({"k": 2, "device": 0.0}, TypeError, "device = 0.0"),
+    ({"k": 2, "device": -5}, ValueError, "device = -5"),
+    ({"k": 2, "device": 99}, (RuntimeError, ValueError), "device = 99"),
 ])
 def test_arguments(arguments, kind, message):
     with pytest.raises(kind, match=message):
         knn_graph(np.zeros((3, 2), np.float32), progress=False, **arguments)
+
+
+@pytest.mark.cpu
+def test_a_gpu_that_is_not_there(tmp_path, capsys):
+    x, out = np.zeros((3, 2), np.float32), tmp_path / "g.npy"
+    with pytest.raises(RuntimeError, match="device = 0 needs a GPU"):
+        knn_graph(x, 2, out, device=0, progress=False)
+    knn_graph(x, 2, device=-1, progress=False)
+    np.save(tmp_path / "x.npy", x)
+    arguments = [str(tmp_path / "x.npy"), "--k", "1", "--out", str(out)]
+    assert module.main([*arguments, "--device", "0"]) == 1
+    assert "device = 0 needs a GPU" in capsys.readouterr().err
+    assert not out.exists()
+    assert module.main(arguments) == 0
 
 
 def test_complex_numbers_are_refused():
@@ -188,6 +206,11 @@ def test_tensors(torch, tmp_path):
     assert tensorD.is_cuda and tensorI.is_cuda
     np.testing.assert_array_equal(tensorI.cpu().numpy(), I)
     np.testing.assert_array_equal(tensorD.cpu().numpy(), D)
+    for out in (knn_graph(x, 10, device=0, progress=False),
+                knn_graph(tensor, 10, device=0, progress=False)):
+        np.testing.assert_array_equal(np.array(out[1].tolist()), I)
+    with pytest.raises(ValueError, match="device = 1.*"):
+        knn_graph(tensor, 10, device=1)
     with pytest.raises(ValueError, match="path"):
         knn_graph(tensor, 10, tmp_path / "g.npy")
     with pytest.raises(ValueError, match="x is on cpu"):

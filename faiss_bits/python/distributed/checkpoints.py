@@ -2,9 +2,18 @@
 
 import json
 import os
+import zipfile
+import zlib
 from pathlib import Path
 
 import numpy as np
+
+# What a file that is none may raise, when zip archives, arrays and JSON are looked
+# for in it.
+_UNREADABLE = (
+    ValueError, TypeError, KeyError, OSError, EOFError, RuntimeError,
+    zipfile.BadZipFile, zlib.error,
+)
 
 
 def identity(index, **settings):
@@ -42,15 +51,21 @@ def load(path, job):
     if not path.exists():
         return None
     try:
-        with np.load(path, allow_pickle=False) as file:
+        file = np.load(path, allow_pickle=False)
+        if isinstance(file, np.ndarray):
+            raise ValueError("it is an array")
+        with file:
             arrays = {name: file[name] for name in file.files}
         found = json.loads(str(arrays.pop("text")))
-    except (ValueError, OSError, EOFError, KeyError) as error:
+        of, state = found["job"], found["state"]
+        if not isinstance(of, dict):
+            raise ValueError(f"its job is {of!r}")
+    except _UNREADABLE as error:
         raise ValueError(f"{path}: not a readable checkpoint: {error}") from error
-    other = [name for name in job if found["job"].get(name) != job[name]]
-    if other or set(found["job"]) != set(job):
+    other = [name for name in job if of.get(name) != job[name]]
+    if other or set(of) != set(job):
         raise ValueError(
             f"{path}: is of another job ({', '.join(other) or 'other settings'}); "
             "remove it, or give resume = False"
         )
-    return found["state"], arrays
+    return state, arrays

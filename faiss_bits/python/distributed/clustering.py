@@ -5,7 +5,7 @@ import zlib
 
 import numpy as np
 
-from ..arrays import whole_number
+from ..arrays import float32_array, whole_number
 from ..contrib.progress import bar
 from . import checkpoints
 from .batches import Batch
@@ -14,6 +14,7 @@ from .errors import JobAbortedError, WorkerLostError
 from .flat import BATCH, DistributedFlat
 from .groups import ATTEMPTS
 from .jobs import Deadline, checked_timeout
+from .specs import check_not_read
 
 Clusters = collections.namedtuple("Clusters", "centroids obj counts nsplit")
 Clusters.__doc__ = """What kmeans() found.
@@ -49,7 +50,7 @@ def kmeans(
         The first centroids, shape (k, d), float32
     path : str or path, optional
         Checkpoint, written after every iteration (.npz with the centroids). It
-        stays when the call is done
+        stays when the call is done. Not one of the vectors' files
     resume : bool, optional
         Goes on from the checkpoint in `path`, if there is one, also with another
         niter; ValueError where it is of another job. False: from the start
@@ -86,6 +87,8 @@ def kmeans(
         index, k=k, seed=seed,
         init_centroids=first if first is None else zlib.crc32(first.tobytes()),
     )
+    if path is not None:
+        check_not_read(path, index._shards)
     found = checkpoints.load(path, job) if path is not None and resume else None
     if found is not None:
         done, arrays = found[0]["iterations"], found[1]
@@ -117,7 +120,7 @@ def kmeans(
 
 
 def _checked(centroids, k, d):
-    x = np.ascontiguousarray(centroids, np.float32)
+    x = float32_array(centroids, "init_centroids")
     if x.shape != (k, d):
         raise ValueError(
             f"init_centroids has shape {x.shape}, expected ({k}, {d})"

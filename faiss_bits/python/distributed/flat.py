@@ -6,9 +6,10 @@ import threading
 import faiss
 import numpy as np
 
-from ..arrays import float32_number, neighbours, whole_number
+from ..arrays import float32_array, float32_number, neighbours, whole_number
 from ..backends import is_metric
 from ..fused import check_metric_arg
+from ..ranges import number
 from .batches import Batch, Runner
 from .errors import WorkerLostError
 from .groups import Group
@@ -237,7 +238,7 @@ class DistributedFlat:
         xq : array_like
             Queries, shape (nq, d), float32
         radius : float
-            The limit
+            The limit; not NaN
         batch, timeout
             As for search(). A message of results has up to 4 d bytes for each
             query of a batch, or 64 KiB
@@ -256,13 +257,13 @@ class DistributedFlat:
         deadline = Deadline(checked_timeout(timeout), "range_search")
         xq, batch = self._queries(xq), whole_number(batch, "batch", 1)
         piece = max(_LEAST_PIECE, 4 * self.d * batch) // BYTES_OF_RESULT
-        radius = float32_number(radius, "radius")
+        radius = float32_number(number(radius, "radius"), "radius")
         options = {"radius": radius, "piece": piece, **options}
         parts = self._run("range", xq, batch, options, self._ranges(piece), deadline)
         return joined_ranges(parts)
 
     def _queries(self, xq):
-        xq = np.ascontiguousarray(xq, np.float32)
+        xq = float32_array(xq, "xq")
         if xq.ndim != 2 or xq.shape[1] != self.d:
             raise ValueError(f"xq has shape {xq.shape}, expected (any, {self.d})")
         return xq

@@ -2,6 +2,7 @@
 
 import os
 import time
+import zipfile
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +14,7 @@ from . import checkpoints
 from .batches import Batch
 from .flat import BATCH, DistributedFlat
 from .jobs import Deadline, checked_timeout
+from .specs import check_not_read
 
 
 def knn_graph(
@@ -32,7 +34,8 @@ def knn_graph(
         Neighbours of a vector, 1 or more
     path : str or path, optional
         File to write, in the form of faiss_bits.contrib.knn_graph, which
-        open_graph() there reads. Without it the result is in memory
+        open_graph() there reads; not one of the vectors' files. Without it the
+        result is in memory
     batch : int, optional
         Vectors that are searched for at a time
     resume : bool, optional
@@ -69,6 +72,7 @@ def knn_graph(
     if path is None:
         D, I, note = np.empty((n, k), "f4"), np.empty((n, k), "i8"), None
     else:
+        check_not_read(path, index._shards)
         note = Path(os.fspath(path) + ".checkpoint")
         job = checkpoints.identity(index, k=k)
         graph, done = _opened(path, note, job, n, k, resume)
@@ -104,11 +108,21 @@ def _opened(path, note, job, n, k, resume):
     """(graph, rows that it has): the file of an earlier call, or a new one."""
     found = checkpoints.load(note, job) if resume else None
     if found is not None:
-        graph = np.load(path, mmap_mode="r+")
-        if graph.shape != (n,) or graph["id"].shape[1] != k:
+        graph = _graph_in(path)
+        if graph is None or graph.shape != (n,) or graph["id"].shape != (n, k):
             raise ValueError(f"{path}: is not the graph that {note} is about")
         return graph, int(found[0]["rows"])
     return new_graph(path, n, k), 0
+
+
+def _graph_in(path):
+    """The map of a graph's file, or None where it is another one."""
+    try:
+        graph = np.load(path, mmap_mode="r+")
+    except (ValueError, EOFError, zipfile.BadZipFile):
+        return None
+    fields = getattr(getattr(graph, "dtype", None), "names", None)
+    return graph if fields == ("id", "distance") else None
 
 
 def _batch(index, begin, end, k):

@@ -3,7 +3,7 @@
 import faiss
 import numpy as np
 
-from ..arrays import neighbours, whole_number
+from ..arrays import float32_array, neighbours, whole_number
 from .clustering_step import sample_pieces
 from .flat import BATCH, DistributedFlat
 
@@ -80,7 +80,7 @@ class DistributedIVF(DistributedFlat):
         if self.centroids is None:
             self.centroids = self._trained(deadline)
         else:
-            x = np.ascontiguousarray(self.centroids, np.float32)
+            x = float32_array(self.centroids, "centroids")
             if x.shape != (self.nlist, self.d):
                 raise ValueError(
                     f"centroids has shape {x.shape}, expected "

@@ -1,5 +1,6 @@
 """Which vectors a shard has: rows of a file, and the ids that they go by."""
 
+import collections.abc
 import dataclasses
 import os
 from typing import Optional
@@ -102,6 +103,10 @@ def checked_specs(specs):
     """A list of ShardSpec; ValueError or TypeError for anything else."""
     if isinstance(specs, ShardSpec):
         specs = [specs]
+    if isinstance(specs, str) or not isinstance(specs, collections.abc.Iterable):
+        raise TypeError(
+            f"specs is a {type(specs).__name__}, expected a list of ShardSpec"
+        )
     specs = list(specs)
     if not specs:
         raise ValueError("specs is empty, expected one ShardSpec or more")
@@ -155,6 +160,23 @@ def _common_dimension(specs, shapes):
     if d < 1:
         raise ValueError(f"{specs[0].path}: vectors have dimension d = {d}")
     return d
+
+
+def check_not_read(path, shards):
+    """ValueError where a file to be written is one that shards are read from, by
+    whatever name."""
+    path = os.fspath(path)
+    for other in dict.fromkeys(shard.path for shard in shards):
+        # Vectors may be on the workers' machines alone, so that just the names
+        # can be compared; a hard link has a name of its own.
+        if os.path.realpath(path) == os.path.realpath(other) or (
+            os.path.exists(path)
+            and os.path.exists(other)
+            and os.path.samefile(path, other)
+        ):
+            raise ValueError(
+                f"path = {path!r}, which is the file of the index's vectors, {other}"
+            )
 
 
 def placed(shards, hosts):

@@ -1,6 +1,8 @@
 """Inverted lists, the k-NN graph and k-means over shards: one index's results, a
 float64 reference, checkpoints, lost workers."""
 
+import os
+
 import faiss
 import numpy as np
 import pytest
@@ -88,6 +90,7 @@ def test_arguments_of_lists(tmp_path):
         ((4, L2, 0), {}, ValueError, "nprobe = 0"),
         ((30,), {}, ValueError, "nlist = 30, but there are 20"),
         ((4,), {"centroids": x[:3]}, ValueError, r"centroids has shape \(3, 4\)"),
+        ((4,), {"centroids": x[:4] + 1j}, TypeError, "centroids .* complex"),
         ((4,), {"metric_arg": 3.0}, TypeError, "metric_arg"),
         ((4,), {"niter": 0}, ValueError, "niter = 0"),
         ((4,), {"speed": 9}, TypeError, "speed"),
@@ -179,6 +182,24 @@ def test_graph_from_the_start(tmp_path, monkeypatch):
             fd.knn_graph(index, 3, out, progress=False)
         graph = fd.knn_graph(index, 3, out, resume=False, progress=False)
         same([graph["id"]], [knn_graph(x, 3, progress=False)[1]])
+        # What is no graph of these vectors stays as it is.
+        for other in (np.zeros(100), np.zeros((100, 3)), {"id": 1}):
+            with monkeypatch.context() as patch:
+                patch.setattr(module, "_others", stopped_after(1, module._others))
+                with pytest.raises(Stop):
+                    fd.knn_graph(
+                        index, 3, out, batch=30, checkpoint=0, progress=False
+                    )
+            with open(out, "wb") as file:
+                if isinstance(other, dict):
+                    np.savez(file, **other)
+                else:
+                    np.save(file, other)
+            before = out.read_bytes()
+            with pytest.raises(ValueError, match="g.npy: is not the graph that"):
+                fd.knn_graph(index, 3, out, progress=False)
+            assert out.read_bytes() == before
+            (tmp_path / "g.npy.checkpoint").unlink()
         with pytest.raises(TimeoutError, match="knn_graph did not end"):
             fd.knn_graph(index, 3, batch=1, timeout=0.01, progress=False)
 
@@ -190,6 +211,38 @@ def test_graph_in_batches_of_fewer_rows_than_workers(tmp_path):
         for batch in (1, 3, 15):
             graph = fd.knn_graph(index, 3, batch=batch, progress=False)
             same(graph, knn_graph(x, 3, progress=False))
+
+
+def test_vectors_are_not_written_over(tmp_path, monkeypatch):
+    """By whatever name they go."""
+    x = make("normal", 40, 5, 11)
+    path = saved(tmp_path, x)
+    (tmp_path / "link.npy").symlink_to(path)
+    os.link(path, tmp_path / "same.npy")
+    monkeypatch.chdir(tmp_path)
+    sizes = np.full((40, 1), 5, np.int32).view(np.float32)
+    np.hstack([sizes, x]).tofile("y.fvecs")
+    for specs, own in (
+        (ShardSpec.split(path, 2), (path, "x.npy", "link.npy", "same.npy")),
+        ([ShardSpec(tmp_path / "link.npy")], ("x.npy",)),
+        ([ShardSpec(path), ShardSpec(tmp_path / "y.fvecs")], ("./y.fvecs",)),
+    ):
+        with flat(specs) as index:
+            for out in own:
+                for call in (
+                    lambda: fd.knn_graph(index, 3, out, progress=False),
+                    lambda: fd.knn_graph(index, 3, out, resume=False, progress=False),
+                    lambda: fd.kmeans(index, 3, 1, path=out, progress=False),
+                    lambda: fd.kmeans(
+                        index, 3, 1, path=out, resume=False, progress=False
+                    ),
+                ):
+                    with pytest.raises(ValueError, match="path = .*which is the file"):
+                        call()
+    np.testing.assert_array_equal(np.load(path), x)
+    assert sorted(p.name for p in tmp_path.iterdir()) == [
+        "link.npy", "same.npy", "x.npy", "y.fvecs"
+    ]
 
 
 # ---- k-means ------------------------------------------------------------------
@@ -262,6 +315,37 @@ def test_kmeans_does_not_depend_on_the_workers(tmp_path, monkeypatch):
         assert len(calls) == 3
 
 
+def test_files_that_are_no_checkpoint(tmp_path):
+    x, file = make("normal", 30, 4, 12), tmp_path / "c.npz"
+    path = saved(tmp_path, x)
+
+    def text(value):
+        return lambda: np.savez(file, text=np.array(value))
+
+    with flat([ShardSpec(path)]) as index:
+        fd.kmeans(index, 3, 2, path=file, progress=False)
+        good = file.read_bytes()
+        for write in (
+            lambda: file.write_bytes(path.read_bytes()),
+            lambda: file.write_bytes(b""),
+            lambda: file.write_bytes(good[:300]),
+            lambda: file.write_bytes(good[:300] + b"x" * 40 + good[340:]),
+            lambda: np.savez(file, x=x),
+            lambda: np.savez(file, text=np.array([{}], object)),
+            text("[1]"),
+            text("{}"),
+            text('{"job": 3, "state": {}}'),
+            text('{"job": {}}'),
+        ):
+            write()
+            before = file.read_bytes()
+            with pytest.raises(ValueError, match="c.npz: not a readable checkpoint"):
+                fd.kmeans(index, 3, 2, path=file, progress=False)
+            assert file.read_bytes() == before
+        file.write_bytes(good)
+        fd.kmeans(index, 3, 2, path=file, progress=False)
+
+
 def test_kmeans_splits_for_empty_clusters(tmp_path):
     x = np.repeat(np.float32([[0, 0], [9, 9], [50, 1]]), 40, axis=0)
     x += np.random.default_rng(9).integers(0, 3, x.shape)
@@ -283,6 +367,8 @@ def test_arguments_of_kmeans(tmp_path):
             (lambda: fd.kmeans(index, 3, seed=-1), ValueError, "seed = -1"),
             (lambda: fd.kmeans(index, 3, init_centroids=x[:2]), ValueError,
              r"init_centroids has shape \(2, 4\)"),
+            (lambda: fd.kmeans(index, 3, init_centroids=x[:3] + 1j), TypeError,
+             "init_centroids .* complex"),
             (lambda: fd.kmeans(x, 3), TypeError, "index is a ndarray"),
         ]:
             with pytest.raises(kind, match=message):

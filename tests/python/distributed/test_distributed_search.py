@@ -327,6 +327,9 @@ def test_arguments_of_the_index(tmp_path):
     text.write_text("1 2 3")
     for specs, options, kind, message in [
         ([], {}, ValueError, "specs is empty"),
+        (None, {}, TypeError, "specs is a NoneType, expected a list of ShardSpec"),
+        (path, {}, TypeError, "specs is a .*Path, expected a list of ShardSpec"),
+        (str(path), {}, TypeError, "specs is a str, expected a list of ShardSpec"),
         ([path], {}, TypeError, r"specs\[0\] is a .*Path"),
         ([ShardSpec(tmp_path / "no.npy")], {}, FileNotFoundError, "no.npy"),
         ([ShardSpec(path, 0, 21)], {}, ValueError, r"specs\[0\]: rows 0 .. 21"),
@@ -372,6 +375,13 @@ def test_arguments_of_searches(tmp_path):
             (lambda: index.search(x, 1, timeout=-1), ValueError, "timeout = -1"),
             (lambda: index.search(x, 1, timeout="9"), TypeError, "timeout = '9'"),
             (lambda: index.range_search(x[0], 1), ValueError, r"xq has shape \(4,\)"),
+            (lambda: index.search(x + 1j, 2), TypeError, "xq .* complex"),
+            (lambda: index.range_search(x + 1j, 2), TypeError, "xq .* complex"),
+            (lambda: index.search(None, 2), TypeError, "xq is None"),
+            (lambda: index.search(3.0, 2), ValueError, r"xq has shape \(\)"),
+            (lambda: index.search("ab", 2), TypeError, "xq is no array"),
+            (lambda: index.range_search(x, np.nan), ValueError, "radius is NaN"),
+            (lambda: index.range_search(x[:0], np.nan), ValueError, "radius is NaN"),
         ]:
             with pytest.raises(kind, match=message):
                 call()
