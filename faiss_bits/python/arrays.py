@@ -254,6 +254,8 @@ def check_numbers(x, name):
 
 def float32_array(x, name):
     """x as numpy float32, C-contiguous, as FAISS makes it."""
+    if x is None:  # NaN, says numpy
+        raise TypeError(f"{name} is None, expected an array of numbers")
     try:
         x = np.asarray(x)
         check_numbers(x, name)

@@ -11,9 +11,9 @@ import numpy as np
 from faiss import class_wrappers as faiss_wrappers
 
 from . import torch_methods
-from .arrays import float32_number, whole_number
+from .arrays import float32_array, float32_number, whole_number
 from .devices import is_provider, require_gpu
-from .index_arguments import check_search, check_vectors_of, checked
+from .index_arguments import check_search, check_vectors_of, checked, ids_array
 from .range_methods import wrap_ivf_range_search, wrap_range_search
 from .search_modes import by_name
 from .torch_interop import check_tensor, has_tensor, is_tensor, pointer
@@ -37,7 +37,7 @@ def wrap_gpu_ivf_index(the_class):
     take_members_of_base(the_class)
     wrap_index(the_class)
     take_ids_of_tensors(the_class)
-    the_class.update_vectors = _update_vectors
+    the_class.update_vectors = update_vectors
     wrap_ivf_range_search(the_class)
     guard_constructor(the_class, _ivf_constructor_doc(the_class.__name__))
 
@@ -183,7 +183,7 @@ def check_index(index):
         )
 
 
-def _update_vectors(self, keys, x):
+def update_vectors(self, keys, x):
     """Replaces the vectors of some ids: the old ones are removed, and the new
     ones added to the lists that are nearest to them. Not with INDICES_IVF, which
     keeps no ids.
@@ -208,15 +208,9 @@ def _update_vectors(self, keys, x):
         with ordered(self, x):
             self.update_vectors_c(n, pointer(keys), pointer(x))
         return
-    x = np.ascontiguousarray(x, dtype="float32")
+    x = float32_array(x, "x")
     check_vectors_of(self, x)
-    keys = np.asarray(keys)
-    if keys.shape != (len(x),) or keys.dtype.kind not in "iu":
-        raise ValueError(
-            f"keys are {keys.dtype} of shape {keys.shape}, expected int64 of "
-            f"({len(x)},)"
-        )
-    keys = np.ascontiguousarray(keys, dtype="int64")
+    keys = ids_array(keys, "keys", len(x))
     self.update_vectors_c(len(x), faiss.swig_ptr(keys), faiss.swig_ptr(x))
 
 

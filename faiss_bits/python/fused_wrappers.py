@@ -16,7 +16,7 @@ from .arrays import (
     pointer,
     whole_number,
 )
-from .class_wrappers import wrap_index
+from .class_wrappers import update_vectors, wrap_index
 from .compiled import swigfaiss_bits
 from .search_modes import by_name
 
@@ -172,7 +172,8 @@ _CONSTRUCTOR_DOC = """IndexFusedFlat(d, metric=faiss.METRIC_L2, metricArg=0)
     IndexFusedFlat(index)
         The vectors and the metric of another flat index, copied.
 
-    metricArg  p of METRIC_Lp, above 0
+    metricArg  p of METRIC_Lp, above 0, which may also be set later as metric_arg;
+               of other metrics 0
     """
 
 
@@ -193,6 +194,7 @@ def wrap_fused_ivf_index(the_class):
 
     __init__.__doc__ = _IVF_CONSTRUCTOR_DOC
     the_class.__init__ = __init__
+    the_class.update_vectors = _update_vectors
     the_class.search_preassigned_c = search_preassigned
     the_class.search_preassigned = _search_preassigned
     the_class.__getstate__ = _ivf_getstate
@@ -209,6 +211,29 @@ _IVF_CONSTRUCTOR_DOC = """IndexFusedIVFFlat(quantizer, d, nlist, metric=faiss.ME
                kernels
     metric     faiss.METRIC_L2 or faiss.METRIC_INNER_PRODUCT
     """
+
+
+def _update_vectors(self, keys, x):
+    """Replaces the vectors of some ids, in the lists that are nearest to the new
+    ones. Needs a direct map: make_direct_map(), or set_direct_map_type().
+
+    Parameters
+    ----------
+    keys : array_like or tensor
+        (n,) int64: ids that are in the index. Of one that is there twice a map
+        in an array takes the last vector; with a hash table it is an error
+    x : array_like or tensor
+        (n, d) float32
+
+    Raises
+    ------
+    ValueError, TypeError
+        keys or x is no array of that shape and kind
+    RuntimeError
+        There is no direct map; naming an id that is in no list, or a vector that
+        is nearest to none. All vectors are as they were then
+    """
+    update_vectors(self, keys, x)
 
 
 def _search_preassigned(

@@ -101,6 +101,48 @@ def test_ids_to_add(ids, error, words):
     assert index.ntotal == N
 
 
+@pytest.mark.parametrize(
+    "keys, x, error, words",
+    [
+        ([1.5], X[:1], TypeError, "keys is float64"),
+        ([True], X[:1], TypeError, "keys is bool"),
+        (np.array([2**63], np.uint64), X[:1], ValueError, "keys has 9223372036854775808"),
+        ([1, 2], X[:1], ValueError, "keys has shape (2,), expected (1,)"),
+        (1, X[:1], ValueError, "keys has shape ()"),
+        (None, X[:1], TypeError, "keys is object"),
+        ([1], X[:1, :3], ValueError, f"x has shape (1, 3), expected (any, {D})"),
+        ([1], X[0], ValueError, f"x has shape ({D},)"),
+        ([1], X[:1] + 1j, TypeError, "x is no array of numbers"),
+        ([1], None, TypeError, "x is None"),
+        ([1, N], X[:2], RuntimeError, f"ids = {N} (number 1 of 2) is in no list"),
+        ([1, 2], [[1] * D, [np.nan] * D], RuntimeError, "x[1] is nearest to no list"),
+    ],
+)
+def test_bad_updates(keys, x, error, words):
+    """FAISS takes 1.5 as 1, and some of them for no error at all."""
+    index = lists()
+    with pytest.raises(error) as caught:
+        index.update_vectors(keys, x)
+    assert words in str(caught.value)
+    assert index.ntotal == N
+    np.testing.assert_array_equal(index.reconstruct_n(), X)
+
+
+def test_updates():
+    index = lists()
+    index.update_vectors([3, 5], X[:2].tolist())
+    index.update_vectors(keys=np.array([7, 7], np.uint8), x=X[1:3].astype(float))
+    expected = X.copy()
+    expected[[3, 5, 7]] = X[[0, 1, 2]]
+    np.testing.assert_array_equal(index.reconstruct_n(), expected)
+    assert index.search(X[:1], 2)[1].tolist() == [[0, 3]]
+    plain = faiss_bits.IndexFusedIVFFlat(faiss_bits.IndexFusedFlat(D), D, 1)
+    plain.train(X)
+    plain.add(X)
+    with pytest.raises(RuntimeError, match="make_direct_map"):
+        plain.update_vectors([1], X[:1])
+
+
 @pytest.mark.parametrize("kind", [list, np.int32, np.uint8, np.uint64])
 def test_ids_of_any_whole_type(kind):
     ids = np.arange(2, 5)
