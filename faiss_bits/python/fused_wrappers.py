@@ -309,14 +309,22 @@ def _search_preassigned(
     return D, I
 
 
+# What searches heed and FAISS's files have not.
+_IVF_SETTINGS = ("max_codes", "parallel_mode")
+
+
 def _ivf_getstate(self):
-    return {"this": faiss.serialize_index(self).tobytes()}
+    settings = {name: getattr(self, name) for name in _IVF_SETTINGS}
+    return {"this": faiss.serialize_index(self).tobytes(), **settings}
 
 
 def _ivf_setstate(self, state):
     # FAISS reads the bytes as its own IndexIVFFlat, of which we make ours.
     plain = faiss.deserialize_index(np.frombuffer(state["this"], np.uint8))
     self.__init__(plain)
+    for name in _IVF_SETTINGS:
+        if name in state:  # not in pickles of before
+            setattr(self, name, state[name])
 
 
 def _knn_subset(self, query_ids, reference_ids, k, *, D=None, I=None):

@@ -182,6 +182,26 @@ def test_copies_and_files(tmp_path, metric, name):
     assert all(other.ntotal == N for other in ours)
 
 
+def test_copies_have_the_settings_of_searches():
+    index = index_of()
+    xq = data_of()[1]
+    all_codes = index.search(xq, K)[1]
+    index.max_codes, index.parallel_mode = 30, 1
+    want = index.search(xq, K)
+    assert (want[1] != all_codes).any()
+    for other in (
+        copy.copy(index),
+        copy.deepcopy(index),
+        pickle.loads(pickle.dumps(index)),
+    ):
+        assert (other.max_codes, other.parallel_mode) == (30, 1)
+        found = other.search(xq, K)
+        assert (found[0] == want[0]).all() and (found[1] == want[1]).all()
+    old = faiss_bits.IndexFusedIVFFlat.__new__(faiss_bits.IndexFusedIVFFlat)
+    old.__setstate__({"this": faiss.serialize_index(index).tobytes()})
+    assert (old.search(xq, K)[1] == all_codes).all()
+
+
 def test_index_to_fused_inside_others():
     xb = data_of()[0]
     theirs = faiss.index_factory(D, "PCA8,IVF10,Flat")
