@@ -18,6 +18,7 @@ from .arrays import (
 )
 from .class_wrappers import update_vectors, wrap_index
 from .compiled import swigfaiss_bits
+from .index_arguments import lists_array
 from .search_modes import by_name
 
 _BLOCKS = ("queryBlock", "vectorBlock", "depthBlock")
@@ -260,7 +261,7 @@ def _search_preassigned(
         Numbers of lists, shape (n, nprobe) with the nprobe of the index or of
         params; below 0: none
     Dq : array_like, optional
-        Distances of their centroids; not read
+        Distances of their centroids, shape (n, nprobe); not read
     store_pairs : bool, optional
         Labels are list << 32 | place in the list
     params : faiss.SearchParametersIVF, optional
@@ -285,12 +286,11 @@ def _search_preassigned(
         )
     n = len(x)
     nprobe = min(self.nlist, self.nprobe if params is None else params.nprobe)
-    lists = np.asarray(Iq)
-    if lists.dtype.kind not in "iu":
-        raise TypeError(f"Iq is {lists.dtype.name}, expected whole numbers")
-    lists = np.ascontiguousarray(lists, np.int64)
-    if lists.shape != (n, nprobe):
-        raise ValueError(f"Iq has shape {lists.shape}, expected {(n, nprobe)}")
+    lists = lists_array(Iq, "Iq", (n, nprobe))
+    if Dq is not None and float32_array(Dq, "Dq").shape != lists.shape:
+        raise ValueError(
+            f"Dq has shape {np.shape(Dq)}, expected {lists.shape}"
+        )
     k = neighbours(k)
     like = np.empty(0, np.float32)
     D = output(D, "D", like, (n, k), ("float32",))

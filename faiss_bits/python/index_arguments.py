@@ -49,10 +49,25 @@ def ids_array(ids, name, n=None):
         raise TypeError(f"{name} is {array.dtype.name}, expected whole numbers")
     if n is not None and array.shape != (n,):
         raise ValueError(f"{name} has shape {array.shape}, expected ({n},)")
+    return _as_int64(array, name)
+
+
+def _as_int64(array, name):
+    """An array of whole numbers, if int64 has room for them."""
     # As Python's int: numpy may compare uint64 with one as float64.
     if array.size and int(array.max()) > _MOST_ID:
         raise ValueError(f"{name} has {array.max()}, beyond int64")
     return np.ascontiguousarray(array, np.int64)
+
+
+def lists_array(lists, name, shape):
+    """Numbers of lists as int64, of this shape."""
+    array = np.asarray(lists)
+    if array.dtype.kind not in "iu":
+        raise TypeError(f"{name} is {array.dtype.name}, expected whole numbers")
+    if array.shape != shape:
+        raise ValueError(f"{name} has shape {array.shape}, expected {shape}")
+    return _as_int64(array, name)
 
 
 def _vectors(index, x, *args, **kwargs):

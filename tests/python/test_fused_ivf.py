@@ -152,6 +152,23 @@ def test_search_preassigned():
         index.search_preassigned(xq, K, lists + 0.5)
     with pytest.raises(RuntimeError, match=r"assign\[0\] = 20"):
         index.search_preassigned(xq, K, lists * 0 + NLIST)
+    huge = np.full(lists.shape, 2**63, np.uint64)
+    with pytest.raises(ValueError, match="Iq has 9223372036854775808"):
+        index.search_preassigned(xq, K, huge)
+    with pytest.raises(ValueError, match=r"Iq has shape \(\)"):
+        index.search_preassigned(xq, K, 3)
+    with pytest.raises(TypeError, match="Iq is object"):
+        index.search_preassigned(xq, K, None)
+    for Dq, error in (
+        ("nonsense", TypeError),
+        (lists + 1j, TypeError),
+        (lists[:, :2], ValueError),
+        (1.5, ValueError),
+    ):
+        with pytest.raises(error, match="Dq"):
+            index.search_preassigned(xq, K, lists, Dq)
+    for Dq in (lists.astype(np.float32), lists.tolist()):
+        assert (index.search_preassigned(xq, K, lists, Dq)[1] == I1).all()
 
 
 @pytest.mark.parametrize("metric, name", METRICS)
