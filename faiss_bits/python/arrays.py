@@ -264,15 +264,21 @@ def float32_array(x, name):
         raise TypeError(f"{name} is no array of numbers: {error}") from None
 
 
-MOST_INT = 2**31 - 1
+LEAST_INT, MOST_INT = -(2**31), 2**31 - 1
+MOST_INT64 = 2**63 - 1
 
 
-def int_number(value, name, least):
-    """`value` as an int that C++ has room for as one, `least` or more."""
+def int_number(value, name, least, most=MOST_INT):
+    """`value` as an int of `least` to `most`, those that C++ has room for."""
     number = whole_number(value, name, least)
-    if number > MOST_INT:
-        raise ValueError(f"{name} = {number} is more than {MOST_INT}")
+    if number > most:
+        raise ValueError(f"{name} = {number} is more than {most}")
     return number
+
+
+def int64_number(value, name, least):
+    """The same as an int64."""
+    return int_number(value, name, least, MOST_INT64)
 
 
 def neighbours(k):

@@ -9,11 +9,11 @@ from .arrays import (
     as_matrix,
     float32_number,
     id_list,
+    int64_number,
     int_number,
     neighbours,
     output,
     pointer,
-    whole_number,
 )
 from .backends import JACCARD, is_metric
 from .compiled import swigfaiss_bits
@@ -253,6 +253,6 @@ def cpu_plan(
         metric_arg,
         choice,
     )
-    problem.numQueries = whole_number(nq, "nq", 0)
-    problem.numVectors = whole_number(nb, "nb", 0)
+    problem.numQueries = int64_number(nq, "nq", 0)
+    problem.numVectors = int64_number(nb, "nb", 0)
     return swigfaiss_bits.fusedPlanText(problem)

@@ -10,11 +10,11 @@ from .arrays import (
     MOST_INT,
     float32_array,
     id_list,
+    int64_number,
     int_number,
     neighbours,
     output,
     pointer,
-    whole_number,
 )
 from .class_wrappers import update_vectors, wrap_index
 from .compiled import swigfaiss_bits
@@ -162,7 +162,7 @@ def _of_arrays(the_class):
 
 def _with_whole_numbers(plan):
     def replacement(self, n, k):
-        return plan(self, whole_number(n, "n", 0), neighbours(k))
+        return plan(self, int64_number(n, "n", 0), neighbours(k))
 
     replacement.__name__, replacement.__doc__ = plan.__name__, plan.__doc__
     return replacement

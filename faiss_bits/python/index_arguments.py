@@ -5,10 +5,17 @@ names the argument and what it is."""
 import faiss
 import numpy as np
 
-from .arrays import check_numbers, neighbours, output, whole_number
+from .arrays import (
+    MOST_INT64,
+    check_numbers,
+    int_number,
+    neighbours,
+    output,
+    whole_number,
+)
 
 _LIKE = np.empty(0, np.float32)
-_MOST_ID = 2**63 - 1
+_MOST_ID = MOST_INT64
 
 
 def check_vectors_of(index, x):
@@ -104,7 +111,8 @@ def _reconstruct(index, key, x=None):
 
 
 def _reconstruct_n(index, n0=0, ni=-1, x=None):
-    n0, ni = whole_number(n0, "n0"), whole_number(ni, "ni", -1)
+    n0 = int_number(n0, "n0", -_MOST_ID, _MOST_ID)
+    ni = whole_number(ni, "ni", -1)
     # Those that FAISS makes an array of before the index sees them.
     if ni == -1:
         if not 0 <= n0 <= index.ntotal:

@@ -13,6 +13,7 @@ from .arrays import (
     check_same_kind,
     float32_number,
     in_one_type,
+    int64_number,
     real_number,
     whole_number,
 )
@@ -40,7 +41,7 @@ def limit(max_results):
     """max_results of a call for the library, where 0 is no limit."""
     if max_results is None:
         return 0
-    return whole_number(max_results, "max_results", 1)
+    return int64_number(max_results, "max_results", 1)
 
 
 def tensors_of(call, n, device, dtype="float32", waits=False):

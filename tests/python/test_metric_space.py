@@ -149,6 +149,18 @@ def test_files(kind, tmp_path):
         index.range_search(xb[:20], 1.5), other.range_search(xb[:20], 1.5)
     ):
         np.testing.assert_array_equal(a, b)
+    index.write(os.fsencode(tmp_path / "bytes"))
+    assert (tmp_path / "bytes").read_bytes() == (tmp_path / "index").read_bytes()
+    other.read(os.fsencode(tmp_path / "index"))
+    for path, error, words in (
+        (b"\xff", ValueError, "fname = .* is not UTF-8"),
+        (str(tmp_path / "cut") + "\0off", ValueError, "null character"),
+        (3, TypeError, "int"),
+    ):
+        for method in (index.write, other.read):
+            with pytest.raises(error, match=words):
+                method(path)
+    assert not (tmp_path / "cut").exists()
     with pytest.raises(RuntimeError, match="no such|cannot be opened"):
         other.read(tmp_path / "missing")
     with pytest.raises(RuntimeError, match="another kind"):
