@@ -88,13 +88,23 @@ def wrap_index(the_class):
     for name, numpy_method in numpy_methods.items():
         if getattr(the_class, name) is numpy_method:
             delattr(the_class, name)  # inherited as it was, with torch
-    for name in ("add_with_ids", "remove_ids"):
-        if not hasattr(getattr(the_class, name), "_checks_ids"):
-            setattr(the_class, name, _checking_ids(the_class, name))
+    for name in _CHECKED_HERE:
+        method = getattr(the_class, name, None)  # not every FAISS has all
+        if method and not hasattr(method, "_checks_arguments"):
+            setattr(the_class, name, _checking(the_class, name))
 
 
-def _checking_ids(the_class, name):
-    """A method that takes ids, with its arguments checked unless they are
+_CHECKED_HERE = (
+    "add_with_ids",
+    "remove_ids",
+    "sa_encode",
+    "sa_decode",
+    "add_sa_codes",
+)
+
+
+def _checking(the_class, name):
+    """A method of ids or codes, with its arguments checked unless they are
     tensors. One that is inherited is looked for at every call, as
     faiss.contrib.torch_utils replaces it."""
     own, model = vars(the_class).get(name), getattr(the_class, name)
@@ -107,7 +117,7 @@ def _checking_ids(the_class, name):
         return method(self, *args, **kwargs)
 
     replacement.__name__ = "replacement_" + name
-    replacement._checks_ids = True
+    replacement._checks_arguments = True
     return replacement
 
 

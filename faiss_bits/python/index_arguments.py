@@ -143,6 +143,43 @@ def _remove_ids(index, x):
     return (x,), {}
 
 
+def _sa_encode(index, x, codes=None):
+    check_vectors_of(index, x)
+    if codes is not None:
+        shape = np.shape(x)[0], index.sa_code_size()
+        output(codes, "codes", _LIKE, shape, ("uint8",))
+    return (x, codes), {}
+
+
+def _check_codes(index, codes):
+    if not hasattr(codes, "shape"):
+        raise TypeError(
+            f"codes is a {type(codes).__name__}, expected a numpy array or torch "
+            "tensor"
+        )
+    if codes.dtype != np.uint8:
+        raise TypeError(f"codes is {codes.dtype}, expected uint8")
+    size = index.sa_code_size()
+    if len(codes.shape) != 2 or codes.shape[1] != size:
+        raise ValueError(
+            f"codes has shape {codes.shape}, expected (any, {size})"
+        )
+
+
+def _sa_decode(index, codes, x=None):
+    _check_codes(index, codes)
+    if x is not None:
+        output(x, "x", _LIKE, (len(codes), index.d), ("float32",))
+    return (codes, x), {}
+
+
+def _add_sa_codes(index, codes, ids=None):
+    _check_codes(index, codes)
+    if ids is not None:
+        ids = ids_array(ids, "ids", len(codes))
+    return (codes, ids), {}
+
+
 _CHECKS = {
     "add": _vectors,
     "train": _vectors,
@@ -154,6 +191,9 @@ _CHECKS = {
     "reconstruct_batch": _reconstruct_batch,
     "add_with_ids": _add_with_ids,
     "remove_ids": _remove_ids,
+    "sa_encode": _sa_encode,
+    "sa_decode": _sa_decode,
+    "add_sa_codes": _add_sa_codes,
 }
 
 
