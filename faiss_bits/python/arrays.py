@@ -32,6 +32,23 @@ def as_matrix(x, name, dtypes):
     return np.ascontiguousarray(x), True
 
 
+def dimension_of_both(xq, xb):
+    """Of two matrices, of as many columns, of which there are some."""
+    d, d2 = xq.shape[1], xb.shape[1]
+    if d != d2:
+        raise ValueError(f"xq has dimension {d}, xb {d2}")
+    check_columns(xq, "xq")
+    return d
+
+
+def check_columns(x, name):
+    """Raises for a matrix of vectors without a dimension."""
+    if x.shape[1] < 1:
+        raise ValueError(
+            f"{name} has shape {tuple(x.shape)}, expected at least one column"
+        )
+
+
 def are_ready(a, b, dtypes):
     """True for two matrices of one type on one GPU that kernels take as they
     are, as is_ready() says."""

@@ -4,7 +4,6 @@ alive. fused_wrappers.py adds what the classes of the CPU part have of their own
 
 import functools
 import inspect
-import numbers
 import re
 
 import faiss
@@ -12,17 +11,11 @@ import numpy as np
 from faiss import class_wrappers as faiss_wrappers
 
 from . import torch_methods
-from .arrays import (
-    LEAST_INT,
-    MOST_INT,
-    float32_array,
-    float32_number,
-    int64_number,
-    int_number,
-)
+from .arrays import float32_array, float32_number, int64_number
 from .devices import is_provider, require_gpu
 from .index_arguments import check_search, check_vectors_of, checked, ids_array
 from .range_methods import wrap_ivf_range_search, wrap_range_search
+from .ranges import number
 from .search_modes import by_name
 from .torch_interop import check_tensor, has_tensor, is_tensor, pointer
 from .torch_methods import TORCH_METHODS, check_vectors, ordered
@@ -154,63 +147,6 @@ def guard_constructor(the_class, doc=None):
 
     __init__.__doc__ = doc or _constructor_doc(the_class.__name__)
     the_class.__init__ = __init__
-
-
-def say_what_fits(the_class):
-    """Arguments that no constructor takes are an error with those that it takes,
-    as its text has them, in place of SWIG's list of C++ functions."""
-    original_init, name = the_class.__init__, the_class.__name__
-    every_form = _forms(name, original_init.__doc__)
-
-    @functools.wraps(original_init)
-    def __init__(self, *args, **kwargs):
-        given = [type(arg).__name__ for arg in args]
-        given += [f"{key}={type(arg).__name__}" for key, arg in kwargs.items()]
-        expected = (
-            f"{name}({', '.join(given)}): expected {' or '.join(every_form)}"
-        )
-        if kwargs:
-            raise TypeError(f"{expected}; arguments are taken by place, not by name")
-        try:
-            original_init(self, *args)
-        except TypeError as error:
-            if "overloaded function 'new_" not in str(error):
-                raise
-            for form in every_form:
-                _check_room(form, args)
-            raise TypeError(expected) from None
-
-    the_class.__init__ = __init__
-
-
-def _forms(name, doc):
-    """The lines of a text on constructors that show how one is called."""
-    lines = map(str.strip, (doc or "").splitlines())
-    return [line for line in lines if line.startswith(f"{name}(")]
-
-
-_OBJECTS = ("res", "quantizer", "index", "cpu_index", "config")
-_FLOATS = ("metricArg", "alpha")
-# Of whole numbers that are no C++ int.
-_MOST = {"nlist": 2**64 - 1, "seed": 2**64 - 1}
-
-
-def _check_room(form, args):
-    """Raises for a number that C++ has no room for, where the arguments are those
-    of this form of a constructor, which SWIG takes for none then."""
-    names = re.findall(r"\w+", re.sub(r"=[^,\])]*", "", form.split("(", 1)[1]))
-    if len(args) > len(names) or any(
-        isinstance(arg, numbers.Real) == (name in _OBJECTS)
-        for name, arg in zip(names, args)
-    ):
-        return
-    for name, arg in zip(names, args):
-        if name in _FLOATS:
-            float32_number(arg, name)
-        elif name in _MOST and isinstance(arg, numbers.Integral):
-            int_number(arg, name, 0, _MOST[name])
-        elif isinstance(arg, numbers.Integral):
-            int_number(arg, name, LEAST_INT, MOST_INT)
 
 
 def refuse_lost_options(options, name, instead):
@@ -394,7 +330,7 @@ def _checked(numpy_method):
         if is_tensor(x):
             raise TypeError("x is a torch tensor; pass x.numpy()")
         check_search(self, x, params=params)
-        thresh = float32_number(thresh, "thresh")
+        thresh = float32_number(number(thresh, "thresh"), "thresh")
         return numpy_method(self, x, thresh, params=params, **kwargs)
 
     replacement._checks_numpy = True

@@ -7,6 +7,7 @@ import numpy as np
 
 from .arrays import (
     as_matrix,
+    check_columns,
     float32_number,
     id_list,
     int64_number,
@@ -194,6 +195,7 @@ def knn_subset(
         An argument is wrong, an id is outside 0..n - 1, or x is on a GPU
     """
     vectors = rows_of(x, "x")
+    check_columns(vectors, "x")
     n, d = vectors.shape
     queries, nq = id_list(query_ids, "query_ids", n)
     references, nr = id_list(reference_ids, "reference_ids", n)

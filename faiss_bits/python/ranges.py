@@ -11,6 +11,7 @@ from .arrays import (
     address,
     as_matrix,
     check_same_kind,
+    dimension_of_both,
     float32_number,
     in_one_type,
     int64_number,
@@ -153,9 +154,7 @@ def range_search(
     xq, xb = in_one_type(xq, xb)
     queries, queries_by_row = as_matrix(xq, "xq", fused.TYPES)
     vectors, vectors_by_row = as_matrix(xb, "xb", fused.TYPES)
-    (nq, d), (nb, d2) = xq.shape, xb.shape
-    if d != d2:
-        raise ValueError(f"xq has dimension {d}, xb {d2}")
+    d, nq, nb = dimension_of_both(xq, xb), xq.shape[0], xb.shape[0]
     if queries.dtype != vectors.dtype:
         raise TypeError(f"xq is {queries.dtype}, xb is {vectors.dtype}")
     radius = number(radius, "radius")

@@ -21,7 +21,7 @@ import faiss_bits
         (lambda i, x: i.range_search(x + 1j, 1), TypeError, ["x is complex"]),
         (lambda i, x: i.add(x.astype(str)), TypeError, ["x is <U"]),
         (lambda i, x: i.add(x.tolist()), TypeError, ["x is a list"]),
-        (lambda i, x: i.range_search(x, np.nan), RuntimeError, ["radius = NaN"]),
+        (lambda i, x: i.range_search(x, np.nan), ValueError, ["thresh is NaN"]),
         (lambda i, x: i.search(x, 0), ValueError, ["k = 0"]),
         (lambda i, x: i.assign(x, 2.5), TypeError, ["k = 2.5"]),
         (lambda i, x: i.knn_subset([1], [1], 0), ValueError, ["k = 0"]),

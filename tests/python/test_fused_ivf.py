@@ -264,7 +264,7 @@ def test_stats():
             "params is a faiss::IVFPQSearchParameters",
         ),
         (lambda i, x: i.add(x[:, :3]), ValueError, "any, 24"),
-        (lambda i, x: i.range_search(x, np.nan), RuntimeError, "radius = NaN"),
+        (lambda i, x: i.range_search(x, np.nan), ValueError, "thresh is NaN"),
         (
             lambda i, x: i.search_preassigned(x, 1, np.zeros((Q, 4), int), params=3),
             TypeError,
