@@ -94,6 +94,46 @@ _CHECKED_HERE = (
     "sa_decode",
     "add_sa_codes",
 )
+# Of those that FAISS has no text for.
+_DOCS = {
+    "sa_encode": """Vectors as codes of sa_code_size() bytes each.
+
+    Parameters
+    ----------
+    x : array_like
+        Vectors, shape (n, d), float32
+    codes : array_like, optional
+        Array for the result, shape (n, sa_code_size()), uint8
+
+    Returns
+    -------
+    codes : array_like
+        shape (n, sa_code_size()), uint8
+    """,
+    "sa_decode": """The vectors of codes that sa_encode() returns.
+
+    Parameters
+    ----------
+    codes : array_like
+        shape (n, sa_code_size()), uint8
+    x : array_like, optional
+        Array for the result, shape (n, d), float32
+
+    Returns
+    -------
+    x : array_like
+        Vectors, shape (n, d), float32
+    """,
+    "add_sa_codes": """Adds vectors by their codes, as sa_encode() returns them.
+
+    Parameters
+    ----------
+    codes : array_like
+        shape (n, sa_code_size()), uint8
+    ids : array_like, optional
+        Ids of the vectors, shape (n,), int64; None: from ntotal on
+    """,
+}
 
 
 def _checking(the_class, name):
@@ -110,6 +150,7 @@ def _checking(the_class, name):
         return method(self, *args, **kwargs)
 
     replacement.__name__ = "replacement_" + name
+    replacement.__doc__ = model.__doc__ or _DOCS.get(name)
     replacement._checks_arguments = True
     return replacement
 
