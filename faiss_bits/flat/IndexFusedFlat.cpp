@@ -43,8 +43,19 @@ faiss::MetricType checkedMetric(faiss::MetricType metric) {
     return metric;
 }
 
+/// The argument of a new index. One that is set afterwards is not read where
+/// the metric has none, as in FAISS.
+float checkedMetricArg(faiss::MetricType metric, float metricArg) {
+    FAISS_THROW_IF_NOT_FMT(
+            metric == faiss::METRIC_Lp || metricArg == 0,
+            "metricArg = %g, but only METRIC_Lp has an argument",
+            double(metricArg));
+    return metricArg;
+}
+
 /// What a copy keeps besides metric and vectors.
 void takeSettings(const faiss::IndexFlat& from, IndexFusedFlat& to) {
+    to.metric_arg = from.metric_arg;
     to.verbose = from.verbose;
     if (auto* fused = dynamic_cast<const IndexFusedFlat*>(&from)) {
         to.choice = fused->choice;
@@ -68,11 +79,11 @@ bool isPlainFlat(const faiss::Index& index) {
 
 IndexFusedFlat::IndexFusedFlat(int d, faiss::MetricType metric, float metricArg)
         : faiss::IndexFlat(requirePositive(d, "d"), checkedMetric(metric)) {
-    metric_arg = metricArg;
+    metric_arg = checkedMetricArg(metric, metricArg);
 }
 
 IndexFusedFlat::IndexFusedFlat(const faiss::IndexFlat& index)
-        : IndexFusedFlat(index.d, index.metric_type, index.metric_arg) {
+        : IndexFusedFlat(index.d, index.metric_type) {
     requireRoom(0, index.ntotal, "index.ntotal");
     takeSettings(index, *this);
     if (index.ntotal > 0) {
@@ -84,7 +95,7 @@ IndexFusedFlat::IndexFusedFlat(const faiss::IndexFlat& index)
 }
 
 IndexFusedFlat::IndexFusedFlat(faiss::IndexFlat&& index)
-        : IndexFusedFlat(index.d, index.metric_type, index.metric_arg) {
+        : IndexFusedFlat(index.d, index.metric_type) {
     if (!isPlainFlat(index)) {
         *this = IndexFusedFlat(std::as_const(index));
         return;

@@ -71,7 +71,9 @@ class IndexFusedFlat : public faiss::IndexFlat {
     /// stats() begins at zero again.
     void reset_stats();
 
-    /// An empty index for vectors of d >= 1 dimensions.
+    /// An empty index for vectors of d >= 1 dimensions. metricArg is the p of
+    /// METRIC_Lp, which may also be set later as metric_arg; other metrics have
+    /// no argument, and 0 is needed.
     explicit IndexFusedFlat(
             int d,
             faiss::MetricType metric = faiss::METRIC_L2,

@@ -1,11 +1,14 @@
 #include "faiss_bits/ivf/IndexFusedIVFFlat.h"
 
+#include <algorithm>
 #include <memory>
 #include <typeinfo>
+#include <unordered_set>
 #include <utility>
 #include <vector>
 
 #include <faiss/impl/FaissAssert.h>
+#include <faiss/invlists/DirectMap.h>
 #include <faiss/invlists/InvertedLists.h>
 
 #include "faiss_bits/cloners/FusedCloner.h"
@@ -98,6 +101,57 @@ int64_t firstOtherCentroid(
     return -1;
 }
 
+void requireReady(const faiss::IndexIVFFlat& index, idx_t n) {
+    requireCount(n, "n");
+    FAISS_THROW_IF_NOT_MSG(index.is_trained, "the index is not trained");
+    requireNotNull(index.quantizer, "quantizer");
+    requireNotNull(index.invlists, "invlists");
+}
+
+/// The lists that vectors belong to, -1 where one has no nearest.
+std::vector<idx_t> nearestLists(
+        const faiss::IndexIVFFlat& index,
+        idx_t n,
+        const float* x) {
+    // FAISS's flat indexes write no label where no distance is a number.
+    std::vector<idx_t> lists(n, -1);
+    index.quantizer->assign(n, x, lists.data());
+    for (idx_t& list : lists) {
+        if (list < 0 || list >= idx_t(index.nlist)) {
+            list = -1;
+        }
+    }
+    return lists;
+}
+
+/// True if the map knows a place of an id. In an array -1 is that of a vector
+/// that is in no list.
+bool isInList(const faiss::DirectMap& map, idx_t id) {
+    if (map.type == faiss::DirectMap::Hashtable) {
+        return map.hashtable.count(id) > 0;
+    }
+    return 0 <= id && id < idx_t(map.array.size()) && map.array[id] >= 0;
+}
+
+/// Every id in a list; in a table, from which all are removed before the new
+/// ones are added, each once.
+void requireInLists(const faiss::DirectMap& map, idx_t n, const idx_t* ids) {
+    const bool isTable = map.type == faiss::DirectMap::Hashtable;
+    std::unordered_set<idx_t> seen;
+    for (idx_t i = 0; i < n; ++i) {
+        FAISS_THROW_IF_NOT_FMT(
+                isInList(map, ids[i]),
+                "ids = %lld (number %lld of %lld) is in no list",
+                (long long)ids[i],
+                (long long)i,
+                (long long)n);
+        FAISS_THROW_IF_NOT_FMT(
+                !isTable || seen.insert(ids[i]).second,
+                "ids = %lld is there twice",
+                (long long)ids[i]);
+    }
+}
+
 } // namespace
 
 bool isPlainIvf(const faiss::IndexIVFFlat& index) {
@@ -147,23 +201,46 @@ void IndexFusedIVFFlat::add_with_ids(
         idx_t n,
         const float* x,
         const idx_t* ids) {
-    requireCount(n, "n");
-    FAISS_THROW_IF_NOT_MSG(is_trained, "the index is not trained");
-    requireNotNull(quantizer, "quantizer");
-    requireNotNull(invlists, "invlists");
+    requireReady(*this, n);
     if (n == 0) {
         return;
     }
     requireNotNull(x, "x");
-    // FAISS's flat indexes write no label where no distance is a number.
-    std::vector<idx_t> lists(n, -1);
-    quantizer->assign(n, x, lists.data());
-    for (idx_t& list : lists) {
-        if (list < 0 || list >= idx_t(nlist)) {
-            list = -1;
-        }
+    add_core(n, x, ids, nearestLists(*this, n, x).data());
+}
+
+void IndexFusedIVFFlat::update_vectors(
+        int n,
+        const idx_t* ids,
+        const float* x) {
+    requireReady(*this, n);
+    FAISS_THROW_IF_NOT_MSG(
+            !direct_map.no(),
+            "the index has no direct map, which says where an id is: call "
+            "make_direct_map");
+    if (n == 0) {
+        return;
     }
-    add_core(n, x, ids, lists.data());
+    requireNotNull(ids, "ids");
+    requireNotNull(x, "x");
+    requireInLists(direct_map, n, ids);
+    const std::vector<idx_t> lists = nearestLists(*this, n, x);
+    const auto none = std::find(lists.begin(), lists.end(), -1);
+    FAISS_THROW_IF_NOT_FMT(
+            none == lists.end(),
+            "x[%lld] is nearest to no list",
+            (long long)(none - lists.begin()));
+    if (direct_map.type == faiss::DirectMap::Hashtable) {
+        remove_ids(faiss::IDSelectorArray(n, ids));
+        add_core(n, x, ids, lists.data());
+        return;
+    }
+    direct_map.update_codes(
+            invlists,
+            n,
+            ids,
+            lists.data(),
+            reinterpret_cast<const uint8_t*>(x));
 }
 
 void IndexFusedIVFFlat::check_compatible_for_merge(

@@ -97,6 +97,14 @@ class IndexFusedIVFFlat : public faiss::IndexIVFFlat {
     /// FAISS.
     void add_with_ids(idx_t n, const float* x, const idx_t* ids) override;
 
+    /// Replaces the vectors of ids [n] by x [n, d], in the lists that are
+    /// nearest to these. Needs a direct map (make_direct_map,
+    /// set_direct_map_type). One in an array takes the last of an id that is
+    /// there twice, as in FAISS; of one in a table it is refused, as are ids
+    /// that are in no list and vectors that are nearest to none:
+    /// FaissException, and the index is what it was.
+    void update_vectors(int n, const idx_t* ids, const float* x) override;
+
     /// Finds the k nearest vectors of each of n queries in nprobe lists each.
     ///
     /// x          [n, d]

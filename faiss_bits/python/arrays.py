@@ -32,6 +32,23 @@ def as_matrix(x, name, dtypes):
     return np.ascontiguousarray(x), True
 
 
+def dimension_of_both(xq, xb):
+    """Of two matrices, of as many columns, of which there are some."""
+    d, d2 = xq.shape[1], xb.shape[1]
+    if d != d2:
+        raise ValueError(f"xq has dimension {d}, xb {d2}")
+    check_columns(xq, "xq")
+    return d
+
+
+def check_columns(x, name):
+    """Raises for a matrix of vectors without a dimension."""
+    if x.shape[1] < 1:
+        raise ValueError(
+            f"{name} has shape {tuple(x.shape)}, expected at least one column"
+        )
+
+
 def are_ready(a, b, dtypes):
     """True for two matrices of one type on one GPU that kernels take as they
     are, as is_ready() says."""
@@ -264,15 +281,21 @@ def float32_array(x, name):
         raise TypeError(f"{name} is no array of numbers: {error}") from None
 
 
-MOST_INT = 2**31 - 1
+LEAST_INT, MOST_INT = -(2**31), 2**31 - 1
+MOST_INT64 = 2**63 - 1
 
 
-def int_number(value, name, least):
-    """`value` as an int that C++ has room for as one, `least` or more."""
+def int_number(value, name, least, most=MOST_INT):
+    """`value` as an int of `least` to `most`, those that C++ has room for."""
     number = whole_number(value, name, least)
-    if number > MOST_INT:
-        raise ValueError(f"{name} = {number} is more than {MOST_INT}")
+    if number > most:
+        raise ValueError(f"{name} = {number} is more than {most}")
     return number
+
+
+def int64_number(value, name, least):
+    """The same as an int64."""
+    return int_number(value, name, least, MOST_INT64)
 
 
 def neighbours(k):

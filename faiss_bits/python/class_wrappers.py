@@ -11,10 +11,11 @@ import numpy as np
 from faiss import class_wrappers as faiss_wrappers
 
 from . import torch_methods
-from .arrays import float32_number, whole_number
+from .arrays import float32_array, float32_number, int64_number
 from .devices import is_provider, require_gpu
-from .index_arguments import check_search, check_vectors_of, checked
+from .index_arguments import check_search, check_vectors_of, checked, ids_array
 from .range_methods import wrap_ivf_range_search, wrap_range_search
+from .ranges import number
 from .search_modes import by_name
 from .torch_interop import check_tensor, has_tensor, is_tensor, pointer
 from .torch_methods import TORCH_METHODS, check_vectors, ordered
@@ -37,7 +38,7 @@ def wrap_gpu_ivf_index(the_class):
     take_members_of_base(the_class)
     wrap_index(the_class)
     take_ids_of_tensors(the_class)
-    the_class.update_vectors = _update_vectors
+    the_class.update_vectors = update_vectors
     wrap_ivf_range_search(the_class)
     guard_constructor(the_class, _ivf_constructor_doc(the_class.__name__))
 
@@ -80,13 +81,63 @@ def wrap_index(the_class):
     for name, numpy_method in numpy_methods.items():
         if getattr(the_class, name) is numpy_method:
             delattr(the_class, name)  # inherited as it was, with torch
-    for name in ("add_with_ids", "remove_ids"):
-        if not hasattr(getattr(the_class, name), "_checks_ids"):
-            setattr(the_class, name, _checking_ids(the_class, name))
+    for name in _CHECKED_HERE:
+        method = getattr(the_class, name, None)  # not every FAISS has all
+        if method and not hasattr(method, "_checks_arguments"):
+            setattr(the_class, name, _checking(the_class, name))
 
 
-def _checking_ids(the_class, name):
-    """A method that takes ids, with its arguments checked unless they are
+_CHECKED_HERE = (
+    "add_with_ids",
+    "remove_ids",
+    "sa_encode",
+    "sa_decode",
+    "add_sa_codes",
+)
+# Of those that FAISS has no text for.
+_DOCS = {
+    "sa_encode": """Vectors as codes of sa_code_size() bytes each.
+
+    Parameters
+    ----------
+    x : array_like
+        Vectors, shape (n, d), float32
+    codes : array_like, optional
+        Array for the result, shape (n, sa_code_size()), uint8
+
+    Returns
+    -------
+    codes : array_like
+        shape (n, sa_code_size()), uint8
+    """,
+    "sa_decode": """The vectors of codes that sa_encode() returns.
+
+    Parameters
+    ----------
+    codes : array_like
+        shape (n, sa_code_size()), uint8
+    x : array_like, optional
+        Array for the result, shape (n, d), float32
+
+    Returns
+    -------
+    x : array_like
+        Vectors, shape (n, d), float32
+    """,
+    "add_sa_codes": """Adds vectors by their codes, as sa_encode() returns them.
+
+    Parameters
+    ----------
+    codes : array_like
+        shape (n, sa_code_size()), uint8
+    ids : array_like, optional
+        Ids of the vectors, shape (n,), int64; None: from ntotal on
+    """,
+}
+
+
+def _checking(the_class, name):
+    """A method of ids or codes, with its arguments checked unless they are
     tensors. One that is inherited is looked for at every call, as
     faiss.contrib.torch_utils replaces it."""
     own, model = vars(the_class).get(name), getattr(the_class, name)
@@ -99,7 +150,8 @@ def _checking_ids(the_class, name):
         return method(self, *args, **kwargs)
 
     replacement.__name__ = "replacement_" + name
-    replacement._checks_ids = True
+    replacement.__doc__ = model.__doc__ or _DOCS.get(name)
+    replacement._checks_arguments = True
     return replacement
 
 
@@ -138,33 +190,6 @@ def guard_constructor(the_class, doc=None):
     the_class.__init__ = __init__
 
 
-def say_what_fits(the_class):
-    """Arguments that no constructor takes are an error with those that it takes,
-    as its text has them, in place of SWIG's list of C++ functions."""
-    original_init, name = the_class.__init__, the_class.__name__
-
-    @functools.wraps(original_init)
-    def __init__(self, *args, **kwargs):
-        given = [type(arg).__name__ for arg in args]
-        given += [f"{key}={type(arg).__name__}" for key, arg in kwargs.items()]
-        forms = [
-            line.strip()
-            for line in (original_init.__doc__ or "").splitlines()
-            if line.strip().startswith(f"{name}(")
-        ]
-        expected = f"{name}({', '.join(given)}): expected {' or '.join(forms)}"
-        if kwargs:
-            raise TypeError(f"{expected}; arguments are taken by place, not by name")
-        try:
-            original_init(self, *args)
-        except TypeError as error:
-            if "overloaded function 'new_" not in str(error):
-                raise
-            raise TypeError(expected) from None
-
-    the_class.__init__ = __init__
-
-
 def refuse_lost_options(options, name, instead):
     """Raises if an option of ours was set on an object of FAISS's: it has no
     such field, but Python lets one set it, and nobody would read it."""
@@ -183,7 +208,7 @@ def check_index(index):
         )
 
 
-def _update_vectors(self, keys, x):
+def update_vectors(self, keys, x):
     """Replaces the vectors of some ids: the old ones are removed, and the new
     ones added to the lists that are nearest to them. Not with INDICES_IVF, which
     keeps no ids.
@@ -208,15 +233,9 @@ def _update_vectors(self, keys, x):
         with ordered(self, x):
             self.update_vectors_c(n, pointer(keys), pointer(x))
         return
-    x = np.ascontiguousarray(x, dtype="float32")
+    x = float32_array(x, "x")
     check_vectors_of(self, x)
-    keys = np.asarray(keys)
-    if keys.shape != (len(x),) or keys.dtype.kind not in "iu":
-        raise ValueError(
-            f"keys are {keys.dtype} of shape {keys.shape}, expected int64 of "
-            f"({len(x)},)"
-        )
-    keys = np.ascontiguousarray(keys, dtype="int64")
+    keys = ids_array(keys, "keys", len(x))
     self.update_vectors_c(len(x), faiss.swig_ptr(keys), faiss.swig_ptr(x))
 
 
@@ -241,7 +260,7 @@ def _plan(self, nq, k, params=None, on_device=False):
         host are not in it) and details; str(plan) is one line
     """
     return self.plan_c(
-        whole_number(nq, "nq", 0), whole_number(k, "k", 1), params, not on_device
+        int64_number(nq, "nq", 0), int64_number(k, "k", 1), params, not on_device
     )
 
 
@@ -352,7 +371,7 @@ def _checked(numpy_method):
         if is_tensor(x):
             raise TypeError("x is a torch tensor; pass x.numpy()")
         check_search(self, x, params=params)
-        thresh = float32_number(thresh, "thresh")
+        thresh = float32_number(number(thresh, "thresh"), "thresh")
         return numpy_method(self, x, thresh, params=params, **kwargs)
 
     replacement._checks_numpy = True

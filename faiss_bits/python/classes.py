@@ -2,8 +2,9 @@
 returns an object of theirs imports this, so that none is seen unwrapped."""
 
 from . import _build_info
-from .class_wrappers import say_what_fits, wrap_gpu_index, wrap_gpu_ivf_index
+from .class_wrappers import wrap_gpu_index, wrap_gpu_ivf_index
 from .compiled import swigfaiss_bits
+from .constructor_arguments import say_what_fits
 from .fused_wrappers import (
     wrap_choice,
     wrap_fused_index,

@@ -3,7 +3,7 @@
 import faiss
 
 from . import classes  # noqa: F401 (of what is returned)
-from .arrays import whole_number
+from .arrays import LEAST_INT, int_number
 from .class_wrappers import check_index, refuse_lost_options
 from .compiled import swigfaiss_bits
 from .devices import check_device, require_gpu
@@ -28,9 +28,11 @@ def best_flat_index(d, metric=faiss.METRIC_L2):
     ------
     RuntimeError
         d or metric is none that the CPU part has; it is named
+    ValueError, TypeError
+        d or metric is no whole number that C++ has room for
     """
     return swigfaiss_bits.best_flat_index(
-        whole_number(d, "d"), whole_number(metric, "metric")
+        int_number(d, "d", LEAST_INT), int_number(metric, "metric", LEAST_INT)
     )
 
 

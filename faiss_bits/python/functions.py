@@ -12,6 +12,7 @@ from .arrays import (
     as_matrix,
     as_rows,
     check_same_kind,
+    dimension_of_both,
     in_one_type,
     key_types,
     neighbours,
@@ -150,9 +151,7 @@ def knn(
         xq, xb = in_one_type(xq, xb)
         queries, queries_by_row = as_matrix(xq, "xq", fused.TYPES)
         vectors, vectors_by_row = as_matrix(xb, "xb", fused.TYPES)
-    (nq, d), (nb, d2) = xq.shape, xb.shape
-    if d != d2:
-        raise ValueError(f"xq has dimension {d}, xb {d2}")
+    d, nq, nb = dimension_of_both(xq, xb), xq.shape[0], xb.shape[0]
     if queries.dtype != vectors.dtype:
         raise TypeError(f"xq is {queries.dtype}, xb is {vectors.dtype}")
     k = neighbours(k)

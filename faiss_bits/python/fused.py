@@ -7,13 +7,14 @@ import numpy as np
 
 from .arrays import (
     as_matrix,
+    check_columns,
     float32_number,
     id_list,
+    int64_number,
     int_number,
     neighbours,
     output,
     pointer,
-    whole_number,
 )
 from .backends import JACCARD, is_metric
 from .compiled import swigfaiss_bits
@@ -194,6 +195,7 @@ def knn_subset(
         An argument is wrong, an id is outside 0..n - 1, or x is on a GPU
     """
     vectors = rows_of(x, "x")
+    check_columns(vectors, "x")
     n, d = vectors.shape
     queries, nq = id_list(query_ids, "query_ids", n)
     references, nr = id_list(reference_ids, "reference_ids", n)
@@ -253,6 +255,6 @@ def cpu_plan(
         metric_arg,
         choice,
     )
-    problem.numQueries = whole_number(nq, "nq", 0)
-    problem.numVectors = whole_number(nb, "nb", 0)
+    problem.numQueries = int64_number(nq, "nq", 0)
+    problem.numVectors = int64_number(nb, "nb", 0)
     return swigfaiss_bits.fusedPlanText(problem)

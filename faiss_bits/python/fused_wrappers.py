@@ -10,14 +10,15 @@ from .arrays import (
     MOST_INT,
     float32_array,
     id_list,
+    int64_number,
     int_number,
     neighbours,
     output,
     pointer,
-    whole_number,
 )
-from .class_wrappers import wrap_index
+from .class_wrappers import update_vectors, wrap_index
 from .compiled import swigfaiss_bits
+from .index_arguments import lists_array
 from .search_modes import by_name
 
 _BLOCKS = ("queryBlock", "vectorBlock", "depthBlock")
@@ -161,7 +162,7 @@ def _of_arrays(the_class):
 
 def _with_whole_numbers(plan):
     def replacement(self, n, k):
-        return plan(self, whole_number(n, "n", 0), neighbours(k))
+        return plan(self, int64_number(n, "n", 0), neighbours(k))
 
     replacement.__name__, replacement.__doc__ = plan.__name__, plan.__doc__
     return replacement
@@ -172,7 +173,8 @@ _CONSTRUCTOR_DOC = """IndexFusedFlat(d, metric=faiss.METRIC_L2, metricArg=0)
     IndexFusedFlat(index)
         The vectors and the metric of another flat index, copied.
 
-    metricArg  p of METRIC_Lp, above 0
+    metricArg  p of METRIC_Lp, above 0, which may also be set later as metric_arg;
+               of other metrics 0
     """
 
 
@@ -193,6 +195,7 @@ def wrap_fused_ivf_index(the_class):
 
     __init__.__doc__ = _IVF_CONSTRUCTOR_DOC
     the_class.__init__ = __init__
+    the_class.update_vectors = _update_vectors
     the_class.search_preassigned_c = search_preassigned
     the_class.search_preassigned = _search_preassigned
     the_class.__getstate__ = _ivf_getstate
@@ -209,6 +212,29 @@ _IVF_CONSTRUCTOR_DOC = """IndexFusedIVFFlat(quantizer, d, nlist, metric=faiss.ME
                kernels
     metric     faiss.METRIC_L2 or faiss.METRIC_INNER_PRODUCT
     """
+
+
+def _update_vectors(self, keys, x):
+    """Replaces the vectors of some ids, in the lists that are nearest to the new
+    ones. Needs a direct map: make_direct_map(), or set_direct_map_type().
+
+    Parameters
+    ----------
+    keys : array_like or tensor
+        (n,) int64: ids that are in the index. Of one that is there twice a map
+        in an array takes the last vector; with a hash table it is an error
+    x : array_like or tensor
+        (n, d) float32
+
+    Raises
+    ------
+    ValueError, TypeError
+        keys or x is no array of that shape and kind
+    RuntimeError
+        There is no direct map; naming an id that is in no list, or a vector that
+        is nearest to none. All vectors are as they were then
+    """
+    update_vectors(self, keys, x)
 
 
 def _search_preassigned(
@@ -235,7 +261,7 @@ def _search_preassigned(
         Numbers of lists, shape (n, nprobe) with the nprobe of the index or of
         params; below 0: none
     Dq : array_like, optional
-        Distances of their centroids; not read
+        Distances of their centroids, shape (n, nprobe); not read
     store_pairs : bool, optional
         Labels are list << 32 | place in the list
     params : faiss.SearchParametersIVF, optional
@@ -260,12 +286,11 @@ def _search_preassigned(
         )
     n = len(x)
     nprobe = min(self.nlist, self.nprobe if params is None else params.nprobe)
-    lists = np.asarray(Iq)
-    if lists.dtype.kind not in "iu":
-        raise TypeError(f"Iq is {lists.dtype.name}, expected whole numbers")
-    lists = np.ascontiguousarray(lists, np.int64)
-    if lists.shape != (n, nprobe):
-        raise ValueError(f"Iq has shape {lists.shape}, expected {(n, nprobe)}")
+    lists = lists_array(Iq, "Iq", (n, nprobe))
+    if Dq is not None and float32_array(Dq, "Dq").shape != lists.shape:
+        raise ValueError(
+            f"Dq has shape {np.shape(Dq)}, expected {lists.shape}"
+        )
     k = neighbours(k)
     like = np.empty(0, np.float32)
     D = output(D, "D", like, (n, k), ("float32",))
@@ -284,14 +309,22 @@ def _search_preassigned(
     return D, I
 
 
+# What searches heed and FAISS's files have not.
+_IVF_SETTINGS = ("max_codes", "parallel_mode")
+
+
 def _ivf_getstate(self):
-    return {"this": faiss.serialize_index(self).tobytes()}
+    settings = {name: getattr(self, name) for name in _IVF_SETTINGS}
+    return {"this": faiss.serialize_index(self).tobytes(), **settings}
 
 
 def _ivf_setstate(self, state):
     # FAISS reads the bytes as its own IndexIVFFlat, of which we make ours.
     plain = faiss.deserialize_index(np.frombuffer(state["this"], np.uint8))
     self.__init__(plain)
+    for name in _IVF_SETTINGS:
+        if name in state:  # not in pickles of before
+            setattr(self, name, state[name])
 
 
 def _knn_subset(self, query_ids, reference_ids, k, *, D=None, I=None):

@@ -5,10 +5,17 @@ names the argument and what it is."""
 import faiss
 import numpy as np
 
-from .arrays import check_numbers, neighbours, output, whole_number
+from .arrays import (
+    MOST_INT64,
+    check_numbers,
+    int_number,
+    neighbours,
+    output,
+    whole_number,
+)
 
 _LIKE = np.empty(0, np.float32)
-_MOST_ID = 2**63 - 1
+_MOST_ID = MOST_INT64
 
 
 def check_vectors_of(index, x):
@@ -49,10 +56,25 @@ def ids_array(ids, name, n=None):
         raise TypeError(f"{name} is {array.dtype.name}, expected whole numbers")
     if n is not None and array.shape != (n,):
         raise ValueError(f"{name} has shape {array.shape}, expected ({n},)")
+    return _as_int64(array, name)
+
+
+def _as_int64(array, name):
+    """An array of whole numbers, if int64 has room for them."""
     # As Python's int: numpy may compare uint64 with one as float64.
     if array.size and int(array.max()) > _MOST_ID:
         raise ValueError(f"{name} has {array.max()}, beyond int64")
     return np.ascontiguousarray(array, np.int64)
+
+
+def lists_array(lists, name, shape):
+    """Numbers of lists as int64, of this shape."""
+    array = np.asarray(lists)
+    if array.dtype.kind not in "iu":
+        raise TypeError(f"{name} is {array.dtype.name}, expected whole numbers")
+    if array.shape != shape:
+        raise ValueError(f"{name} has shape {array.shape}, expected {shape}")
+    return _as_int64(array, name)
 
 
 def _vectors(index, x, *args, **kwargs):
@@ -89,7 +111,8 @@ def _reconstruct(index, key, x=None):
 
 
 def _reconstruct_n(index, n0=0, ni=-1, x=None):
-    n0, ni = whole_number(n0, "n0"), whole_number(ni, "ni", -1)
+    n0 = int_number(n0, "n0", -_MOST_ID, _MOST_ID)
+    ni = whole_number(ni, "ni", -1)
     # Those that FAISS makes an array of before the index sees them.
     if ni == -1:
         if not 0 <= n0 <= index.ntotal:
@@ -120,6 +143,43 @@ def _remove_ids(index, x):
     return (x,), {}
 
 
+def _sa_encode(index, x, codes=None):
+    check_vectors_of(index, x)
+    if codes is not None:
+        shape = np.shape(x)[0], index.sa_code_size()
+        output(codes, "codes", _LIKE, shape, ("uint8",))
+    return (x, codes), {}
+
+
+def _check_codes(index, codes):
+    if not hasattr(codes, "shape"):
+        raise TypeError(
+            f"codes is a {type(codes).__name__}, expected a numpy array or torch "
+            "tensor"
+        )
+    if codes.dtype != np.uint8:
+        raise TypeError(f"codes is {codes.dtype}, expected uint8")
+    size = index.sa_code_size()
+    if len(codes.shape) != 2 or codes.shape[1] != size:
+        raise ValueError(
+            f"codes has shape {codes.shape}, expected (any, {size})"
+        )
+
+
+def _sa_decode(index, codes, x=None):
+    _check_codes(index, codes)
+    if x is not None:
+        output(x, "x", _LIKE, (len(codes), index.d), ("float32",))
+    return (codes, x), {}
+
+
+def _add_sa_codes(index, codes, ids=None):
+    _check_codes(index, codes)
+    if ids is not None:
+        ids = ids_array(ids, "ids", len(codes))
+    return (codes, ids), {}
+
+
 _CHECKS = {
     "add": _vectors,
     "train": _vectors,
@@ -131,6 +191,9 @@ _CHECKS = {
     "reconstruct_batch": _reconstruct_batch,
     "add_with_ids": _add_with_ids,
     "remove_ids": _remove_ids,
+    "sa_encode": _sa_encode,
+    "sa_decode": _sa_decode,
+    "add_sa_codes": _add_sa_codes,
 }
 
 

@@ -70,15 +70,27 @@ def wrap_gpu_metric_index(the_class):
 
 
 def _take_paths(the_class):
-    """write() and read() take any path."""
+    """write() and read() take paths of every kind: str, bytes, os.PathLike."""
     for name in ("write", "read"):
         if name in vars(the_class):
             setattr(the_class, name, _with_path(getattr(the_class, name)))
 
 
+def _path(fname):
+    """A path as SWIG takes it: text that is UTF-8, and that C++ reads to its end."""
+    path = os.fsdecode(fname)
+    try:
+        path.encode()
+    except UnicodeEncodeError:
+        raise ValueError(f"fname = {path!r} is not UTF-8") from None
+    if "\0" in path:
+        raise ValueError(f"fname = {path!r} has a null character")
+    return path
+
+
 def _with_path(method):
     def replacement(self, fname):
-        return method(self, os.fspath(fname))
+        return method(self, _path(fname))
 
     replacement.__name__ = method.__name__
     replacement.__doc__ = method.__doc__

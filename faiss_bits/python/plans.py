@@ -1,7 +1,7 @@
 """What a selection would do, and what it shares with select_k."""
 
 from . import _build_info
-from .arrays import neighbours, whole_number
+from .arrays import int64_number, neighbours, whole_number
 from .compiled import swigfaiss_bits
 from .devices import check_device, placed, require_gpu
 
@@ -83,8 +83,8 @@ def select_plan(
             f"dtype = {dtype!r} is none of {', '.join(map(repr, KEY_TYPES))}"
         )
     params = swigfaiss_bits.GpuSelectParams()
-    params.rows = whole_number(rows, "rows", 0)
-    params.cols = whole_number(cols, "cols", 0)
+    params.rows = int64_number(rows, "rows", 0)
+    params.cols = int64_number(cols, "cols", 0)
     params.k = neighbours(k)
     params.keyType = KEY_TYPES[dtype]
     params.largest, params.sorted = bool(largest), bool(sorted)

@@ -11,8 +11,10 @@ from .arrays import (
     address,
     as_matrix,
     check_same_kind,
+    dimension_of_both,
     float32_number,
     in_one_type,
+    int64_number,
     real_number,
     whole_number,
 )
@@ -40,7 +42,7 @@ def limit(max_results):
     """max_results of a call for the library, where 0 is no limit."""
     if max_results is None:
         return 0
-    return whole_number(max_results, "max_results", 1)
+    return int64_number(max_results, "max_results", 1)
 
 
 def tensors_of(call, n, device, dtype="float32", waits=False):
@@ -152,9 +154,7 @@ def range_search(
     xq, xb = in_one_type(xq, xb)
     queries, queries_by_row = as_matrix(xq, "xq", fused.TYPES)
     vectors, vectors_by_row = as_matrix(xb, "xb", fused.TYPES)
-    (nq, d), (nb, d2) = xq.shape, xb.shape
-    if d != d2:
-        raise ValueError(f"xq has dimension {d}, xb {d2}")
+    d, nq, nb = dimension_of_both(xq, xb), xq.shape[0], xb.shape[0]
     if queries.dtype != vectors.dtype:
         raise TypeError(f"xq is {queries.dtype}, xb is {vectors.dtype}")
     radius = number(radius, "radius")

@@ -3,7 +3,7 @@ and selectors of ours."""
 
 import faiss
 
-from .arrays import whole_number
+from .arrays import int64_number, whole_number
 from .devices import is_provider, require_gpu
 
 
@@ -15,7 +15,7 @@ def wrap_search_parameters(the_class):
 
     def __init__(self, *, sel=None, resources=None, max_results=0):
         original_init(self)
-        self.max_results = whole_number(max_results, "max_results", 0)
+        self.max_results = int64_number(max_results, "max_results", 0)
         if sel is not None:
             self.sel = sel
         if resources is not None:
@@ -83,7 +83,7 @@ def wrap_ivf_search_parameters(the_class):
             )
         if max_results is None:
             max_results = getattr(params, "max_results", 0)
-        self.max_results = whole_number(max_results, "max_results", 0)
+        self.max_results = int64_number(max_results, "max_results", 0)
         for name, value in fields.items():
             if name not in _IVF_FIELDS:
                 raise TypeError(
@@ -164,7 +164,7 @@ def wrap_device_selector(the_class):
         original_init(
             self,
             sel,
-            whole_number(n, "n", 0),
+            int64_number(n, "n", 0),
             whole_number(device, "device", -1),
         )
 

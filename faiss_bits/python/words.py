@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from .arrays import neighbours, pointer, whole_number
+from .arrays import int64_number, neighbours, pointer, whole_number
 from .compiled import swigfaiss_bits
 from .ranges import tensors_of
 
@@ -188,7 +188,7 @@ class EditDistanceIndex:
         line of text; nothing runs."""
         return self._index.plan(
             1,
-            whole_number(query_length, "query_length", 0),
+            int64_number(query_length, "query_length", 0),
             min(whole_number(max_distance, "max_distance", 0), _MOST),
             _name(method),
         )

@@ -1,6 +1,9 @@
 /// Every bad argument: a FaissException that names it, and an index that is
 /// what it was.
 
+#include <cmath>
+#include <utility>
+
 #include "faiss_bits/flat/FusedDistance.h"
 #include "tests/flat/suite/CpuFlatKind.h"
 #include "tests/flat/suite/FlatArguments.h"
@@ -71,6 +74,24 @@ TEST_F(FusedFlatArguments, Subset) {
     EXPECT_TRUE(faissThrowsNaming(
             [&] { index->knn_subset(3, good, 3, good, 2, distances, nullptr); },
             "labels"));
+}
+
+TEST_F(FusedFlatArguments, MetricArgOfMetricsWithout) {
+    for (auto metric : {faiss::METRIC_L2, faiss::METRIC_INNER_PRODUCT}) {
+        EXPECT_TRUE(faissThrowsNaming(
+                [&] { IndexFusedFlat(4, metric, 3); }, "metricArg", "3"));
+        EXPECT_TRUE(faissThrowsNaming(
+                [&] { IndexFusedFlat(4, metric, NAN); }, "metricArg"));
+        EXPECT_EQ(IndexFusedFlat(4, metric, 0).metric_arg, 0);
+    }
+    EXPECT_EQ(IndexFusedFlat(4, faiss::METRIC_Lp, 3).metric_arg, 3);
+    // Set on an index it is not read, as in FAISS, and a copy has it.
+    faiss::IndexFlat theirs(4, faiss::METRIC_L2);
+    theirs.metric_arg = 3;
+    const IndexFusedFlat copy(theirs);
+    EXPECT_EQ(copy.metric_arg, 3);
+    EXPECT_EQ(IndexFusedFlat(copy).metric_arg, 3);
+    EXPECT_EQ(IndexFusedFlat(std::move(theirs)).metric_arg, 3);
 }
 
 TEST_F(FusedFlatArguments, MetricArgChangedBehindOurBack) {

@@ -138,7 +138,7 @@ class TestFusedIvfFlat : public testing::TestWithParam<faiss::MetricType> {
 };
 
 template <class Call>
-testing::AssertionResult refused(Call&& call, const char* word) {
+testing::AssertionResult refused(Call&& call, const std::string& word) {
     try {
         call();
     } catch (const faiss::FaissException& error) {

@@ -1,4 +1,7 @@
+#include <algorithm>
+#include <cmath>
 #include <memory>
+#include <string>
 
 #include <faiss/IndexIVFFlat.h>
 #include <faiss/IndexPreTransform.h>
@@ -150,6 +153,102 @@ TEST_P(TestFusedIvfFlat, WhatCannotBeMergedIsNamed) {
     EXPECT_TRUE(refused(merge(mapped), "direct map"));
     EXPECT_EQ(kN, index.ntotal);
     EXPECT_EQ(kN, mapped.ntotal);
+}
+
+TEST_P(TestFusedIvfFlat, UpdatesLikeAnIndexWithTheVectors) {
+    const idx_t n = 300;
+    std::vector<float> updated = vectors;
+    const std::vector<float> x = rowsOf(n, 7);
+    for (idx_t i = 0; i < n; ++i) {
+        const auto place = std::find(ids.begin(), ids.end(), i * 3);
+        std::copy_n(
+                x.data() + i * kD,
+                kD,
+                updated.data() + (place - ids.begin()) * kD);
+    }
+    std::vector<idx_t> some(n);
+    for (idx_t i = 0; i < n; ++i) {
+        some[i] = i * 3;
+    }
+    IndexFusedIVFFlat want(&quantizer, kD, kLists, GetParam());
+    want.add_with_ids(kN, updated.data(), ids.data());
+    want.nprobe = index.nprobe;
+    for (auto type : {faiss::DirectMap::Hashtable, faiss::DirectMap::Array}) {
+        IndexFusedIVFFlat ours(index);
+        ours.set_direct_map_type(type);
+        ours.update_vectors(int(n), some.data(), x.data());
+        EXPECT_EQ(kN, ours.ntotal);
+        EXPECT_TRUE(searchIn(want, queries, 10) == searchIn(ours, queries, 10));
+        std::vector<float> row(kD);
+        ours.reconstruct(some[4], row.data());
+        EXPECT_TRUE(std::equal(row.begin(), row.end(), x.data() + 4 * kD));
+    }
+}
+
+/// FAISS has removed vectors by then, or writes beside its lists.
+TEST_P(TestFusedIvfFlat, WhatCannotBeUpdatedIsNamed) {
+    const std::vector<float> x(vectors.begin(), vectors.begin() + 3 * kD);
+    std::vector<float> bad = x;
+    bad[kD + 1] = NAN;
+    const idx_t good[3] = {5, 9, 2};
+    const Found want = searchIn(index, queries, 10);
+    const auto update = [](auto& one, const idx_t* ids, const float* rows) {
+        return [&one, ids, rows] { one.update_vectors(3, ids, rows); };
+    };
+    EXPECT_TRUE(refused(update(index, good, x.data()), "make_direct_map"));
+    for (auto type : {faiss::DirectMap::Hashtable, faiss::DirectMap::Array}) {
+        IndexFusedIVFFlat ours(index);
+        ours.set_direct_map_type(type);
+        for (idx_t id : {idx_t(-1), kN, idx_t(1) << 40}) {
+            const idx_t some[3] = {5, 9, id};
+            EXPECT_TRUE(refused(
+                    update(ours, some, x.data()),
+                    "ids = " + std::to_string(id) + " (number 2 of 3)"));
+        }
+        EXPECT_TRUE(refused(update(ours, good, bad.data()), "x[1]"));
+        EXPECT_TRUE(refused(update(ours, nullptr, x.data()), "ids"));
+        EXPECT_TRUE(refused(update(ours, good, nullptr), "x"));
+        EXPECT_TRUE(refused(
+                [&] { ours.update_vectors(-1, good, x.data()); }, "n = -1"));
+        ours.update_vectors(0, nullptr, nullptr);
+        EXPECT_EQ(kN, ours.ntotal);
+        EXPECT_TRUE(want == searchIn(ours, queries, 10));
+    }
+    faiss::IndexFlat none(kD, GetParam());
+    IndexFusedIVFFlat untrained(&none, kD, kLists, GetParam());
+    EXPECT_TRUE(refused(update(untrained, good, x.data()), "not trained"));
+}
+
+/// As in FAISS: a map in an array takes the last, a table has no place for two.
+TEST_P(TestFusedIvfFlat, AnIdThatIsUpdatedTwice) {
+    const idx_t twice[2] = {5, 5};
+    const std::vector<float> x(vectors.begin(), vectors.begin() + 2 * kD);
+    IndexFusedIVFFlat table(index), array(index);
+    table.set_direct_map_type(faiss::DirectMap::Hashtable);
+    EXPECT_TRUE(
+            refused([&] { table.update_vectors(2, twice, x.data()); },
+                    "ids = 5 is there twice"));
+    EXPECT_EQ(kN, table.ntotal);
+    array.set_direct_map_type(faiss::DirectMap::Array);
+    array.update_vectors(2, twice, x.data());
+    std::vector<float> row(kD);
+    array.reconstruct(5, row.data());
+    EXPECT_TRUE(std::equal(row.begin(), row.end(), x.data() + kD));
+}
+
+/// A vector with NaN that add() has counted is in no list.
+TEST_P(TestFusedIvfFlat, UpdateOfAVectorThatIsInNoList) {
+    // FAISS's flat indexes may find a list for it.
+    IndexFusedFlat centroids(quantizer);
+    IndexFusedIVFFlat ours(&centroids, kD, kLists, GetParam());
+    std::vector<float> x(vectors.begin(), vectors.begin() + 3 * kD);
+    x[kD] = NAN;
+    ours.add(3, x.data());
+    ours.make_direct_map();
+    const idx_t id = 1;
+    EXPECT_TRUE(
+            refused([&] { ours.update_vectors(1, &id, vectors.data()); },
+                    "ids = 1 (number 0 of 1) is in no list"));
 }
 
 TEST_P(TestFusedIvfFlat, RemoveAddAndOtherLists) {

@@ -183,6 +183,8 @@ def test_both_modes_on_the_cpu(metric, argument, name, dtype):
             assert (D == D2).all() and (I + 40 == I2).all()
     with pytest.raises(ValueError, match="search_mode = 'exact'"):
         faiss_bits.knn_subset(xb, None, None, 3, search_mode="exact")
+    with pytest.raises(ValueError, match=r"x has shape \(\d+, 0\)"):
+        faiss_bits.knn_subset(xb[:, :0], None, None, 3)
 
 
 def test_without_a_gpu(monkeypatch):

@@ -21,7 +21,7 @@ import faiss_bits
         (lambda i, x: i.range_search(x + 1j, 1), TypeError, ["x is complex"]),
         (lambda i, x: i.add(x.astype(str)), TypeError, ["x is <U"]),
         (lambda i, x: i.add(x.tolist()), TypeError, ["x is a list"]),
-        (lambda i, x: i.range_search(x, np.nan), RuntimeError, ["radius = NaN"]),
+        (lambda i, x: i.range_search(x, np.nan), ValueError, ["thresh is NaN"]),
         (lambda i, x: i.search(x, 0), ValueError, ["k = 0"]),
         (lambda i, x: i.assign(x, 2.5), TypeError, ["k = 2.5"]),
         (lambda i, x: i.knn_subset([1], [1], 0), ValueError, ["k = 0"]),
@@ -44,6 +44,8 @@ import faiss_bits
         (lambda i, x: i.plan(3, 0), ValueError, ["k = 0"]),
         (lambda i, x: i.plan(3, 2**40), ValueError, ["k = 1099511627776"]),
         (lambda i, x: i.plan(-1, 3), ValueError, ["n = -1"]),
+        (lambda i, x: i.plan(2**63, 3), ValueError, ["n = 9223372036854775808"]),
+        (lambda i, x: i.reconstruct_n(2**63, 1), ValueError, ["n0 = 9223372036854775808"]),
         (lambda i, x: i.plan("a", 1), TypeError, ["n = 'a'"]),
         (lambda i, x: i.reconstruct(2.5), TypeError, ["key = 2.5"]),
         (lambda i, x: i.reconstruct(key=None), TypeError, ["key = None"]),
@@ -77,6 +79,34 @@ def test_arguments_by_name_are_refused_with_what_fits():
     flat = faiss.IndexFlatL2(5)
     with pytest.raises(TypeError, match=r"IndexFusedIVFFlat\(quantizer, d, nlist"):
         faiss_bits.IndexFusedIVFFlat(quantizer=flat, d=5, nlist=3)
+
+
+def test_numbers_that_cpp_has_no_room_for():
+    flat = faiss.IndexFlatL2(4)
+    ivf = faiss_bits.IndexFusedIVFFlat
+    for call, words in (
+        (lambda: faiss_bits.IndexFusedFlat(2**31), "d = 2147483648"),
+        (lambda: faiss_bits.IndexFusedFlat(-(2**40)), "d = -1099511627776"),
+        (lambda: faiss_bits.IndexFusedFlat(4, 2**40), "metric = 1099511627776"),
+        (lambda: faiss_bits.IndexFusedFlat(4, 4, 1e300), "metricArg = 1e+300"),
+        (lambda: ivf(flat, 4, 2**70), "nlist = 1180591620717411303424"),
+        (lambda: ivf(flat, 4, -1), "nlist = -1"),
+        (lambda: faiss_bits.IndexListOfClusters(2**31), "d = 2147483648"),
+        (lambda: faiss_bits.IndexListOfClusters(4, 1, 2**31), "bucketSize = 2147483648"),
+        (lambda: faiss_bits.IndexListOfClusters(4, 1, 9, -1), "seed = -1"),
+        (lambda: faiss_bits.IndexSSS(4, 1, 2, 2**31), "maxPivots = 2147483648"),
+        (lambda: faiss_bits.best_flat_index(2**40), "d = 1099511627776"),
+        (lambda: faiss_bits.best_flat_index(-(2**40)), "d = -1099511627776"),
+        (lambda: faiss_bits.best_flat_index(4, 2**31), "metric = 2147483648"),
+        (lambda: faiss_bits.cpu_plan(2**70, 1, 1, 1), "nq = 1180591620717411303424"),
+        (lambda: faiss_bits.cpu_plan(1, 2**63, 1, 1), "nb = 9223372036854775808"),
+    ):
+        with pytest.raises(ValueError) as caught:
+            call()
+        assert words in str(caught.value)
+    for args in ((4.5,), (None,), (flat, 2**31), ("a", 2**31)):
+        with pytest.raises(TypeError, match="expected IndexFusedFlat"):
+            faiss_bits.IndexFusedFlat(*args)
 
 
 def test_bad_constructor_arguments():

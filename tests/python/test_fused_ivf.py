@@ -152,6 +152,23 @@ def test_search_preassigned():
         index.search_preassigned(xq, K, lists + 0.5)
     with pytest.raises(RuntimeError, match=r"assign\[0\] = 20"):
         index.search_preassigned(xq, K, lists * 0 + NLIST)
+    huge = np.full(lists.shape, 2**63, np.uint64)
+    with pytest.raises(ValueError, match="Iq has 9223372036854775808"):
+        index.search_preassigned(xq, K, huge)
+    with pytest.raises(ValueError, match=r"Iq has shape \(\)"):
+        index.search_preassigned(xq, K, 3)
+    with pytest.raises(TypeError, match="Iq is object"):
+        index.search_preassigned(xq, K, None)
+    for Dq, error in (
+        ("nonsense", TypeError),
+        (lists + 1j, TypeError),
+        (lists[:, :2], ValueError),
+        (1.5, ValueError),
+    ):
+        with pytest.raises(error, match="Dq"):
+            index.search_preassigned(xq, K, lists, Dq)
+    for Dq in (lists.astype(np.float32), lists.tolist()):
+        assert (index.search_preassigned(xq, K, lists, Dq)[1] == I1).all()
 
 
 @pytest.mark.parametrize("metric, name", METRICS)
@@ -180,6 +197,26 @@ def test_copies_and_files(tmp_path, metric, name):
         assert (found[0] == want[0]).all() and (found[1] == want[1]).all()
     index.reset()
     assert all(other.ntotal == N for other in ours)
+
+
+def test_copies_have_the_settings_of_searches():
+    index = index_of()
+    xq = data_of()[1]
+    all_codes = index.search(xq, K)[1]
+    index.max_codes, index.parallel_mode = 30, 1
+    want = index.search(xq, K)
+    assert (want[1] != all_codes).any()
+    for other in (
+        copy.copy(index),
+        copy.deepcopy(index),
+        pickle.loads(pickle.dumps(index)),
+    ):
+        assert (other.max_codes, other.parallel_mode) == (30, 1)
+        found = other.search(xq, K)
+        assert (found[0] == want[0]).all() and (found[1] == want[1]).all()
+    old = faiss_bits.IndexFusedIVFFlat.__new__(faiss_bits.IndexFusedIVFFlat)
+    old.__setstate__({"this": faiss.serialize_index(index).tobytes()})
+    assert (old.search(xq, K)[1] == all_codes).all()
 
 
 def test_index_to_fused_inside_others():
@@ -227,7 +264,7 @@ def test_stats():
             "params is a faiss::IVFPQSearchParameters",
         ),
         (lambda i, x: i.add(x[:, :3]), ValueError, "any, 24"),
-        (lambda i, x: i.range_search(x, np.nan), RuntimeError, "radius = NaN"),
+        (lambda i, x: i.range_search(x, np.nan), ValueError, "thresh is NaN"),
         (
             lambda i, x: i.search_preassigned(x, 1, np.zeros((Q, 4), int), params=3),
             TypeError,

@@ -101,6 +101,98 @@ def test_ids_to_add(ids, error, words):
     assert index.ntotal == N
 
 
+@pytest.mark.parametrize(
+    "keys, x, error, words",
+    [
+        ([1.5], X[:1], TypeError, "keys is float64"),
+        ([True], X[:1], TypeError, "keys is bool"),
+        (np.array([2**63], np.uint64), X[:1], ValueError, "keys has 9223372036854775808"),
+        ([1, 2], X[:1], ValueError, "keys has shape (2,), expected (1,)"),
+        (1, X[:1], ValueError, "keys has shape ()"),
+        (None, X[:1], TypeError, "keys is object"),
+        ([1], X[:1, :3], ValueError, f"x has shape (1, 3), expected (any, {D})"),
+        ([1], X[0], ValueError, f"x has shape ({D},)"),
+        ([1], X[:1] + 1j, TypeError, "x is no array of numbers"),
+        ([1], None, TypeError, "x is None"),
+        ([1, N], X[:2], RuntimeError, f"ids = {N} (number 1 of 2) is in no list"),
+        ([1, 2], [[1] * D, [np.nan] * D], RuntimeError, "x[1] is nearest to no list"),
+    ],
+)
+def test_bad_updates(keys, x, error, words):
+    """FAISS takes 1.5 as 1, and some of them for no error at all."""
+    index = lists()
+    with pytest.raises(error) as caught:
+        index.update_vectors(keys, x)
+    assert words in str(caught.value)
+    assert index.ntotal == N
+    np.testing.assert_array_equal(index.reconstruct_n(), X)
+
+
+@pytest.mark.parametrize("make", BOTH)
+def test_codes(make):
+    index = make()
+    codes = index.sa_encode(X)
+    n, size = codes.shape
+    np.testing.assert_array_equal(index.sa_decode(codes), X)
+    out, x = np.empty_like(codes), np.empty_like(X)
+    assert index.sa_encode(X, codes=out) is out and (out == codes).all()
+    assert index.sa_decode(codes, x) is x and (x == X).all()
+    for call, error, words in (
+        (lambda: index.sa_encode(X[:, :3]), ValueError, f"x has shape ({N}, 3)"),
+        (lambda: index.sa_encode(X[0]), ValueError, f"x has shape ({D},)"),
+        (lambda: index.sa_encode(X.tolist()), TypeError, "x is a list"),
+        (lambda: index.sa_encode(X + 1j), TypeError, "x is complex"),
+        (lambda: index.sa_encode(X, out[:3]), ValueError, f"codes has shape (3, {size})"),
+        (lambda: index.sa_encode(X, out.astype(int)), TypeError, "codes is int64"),
+        (lambda: index.sa_decode(codes[:, 1:]), ValueError,
+         f"codes has shape ({N}, {size - 1}), expected (any, {size})"),
+        (lambda: index.sa_decode(codes[0]), ValueError, f"codes has shape ({size},)"),
+        (lambda: index.sa_decode(codes.tolist()), TypeError, "codes is a list"),
+        (lambda: index.sa_decode(None), TypeError, "codes is a NoneType"),
+        (lambda: index.sa_decode(codes.astype(int)), TypeError, "codes is int64"),
+        (lambda: index.sa_decode(codes, x[:3]), ValueError, "x has shape (3, 4)"),
+        (lambda: index.sa_decode(codes, X.astype(float)), TypeError, "x is float64"),
+    ):
+        with pytest.raises(error) as caught:
+            call()
+        assert words in str(caught.value)
+
+
+def test_codes_to_add():
+    index = lists()
+    codes = index.sa_encode(X)
+    index = faiss_bits.IndexFusedIVFFlat(faiss_bits.IndexFusedFlat(D), D, 1)
+    index.train(X)
+    for args, error, words in (
+        ((codes[:, 1:],), ValueError, "codes has shape"),
+        ((codes.tolist(),), TypeError, "codes is a list"),
+        ((codes, np.full(N, 1.5)), TypeError, "ids is float64"),
+        ((codes, np.arange(3)), ValueError, "ids has shape (3,)"),
+    ):
+        with pytest.raises(error) as caught:
+            index.add_sa_codes(*args)
+        assert words in str(caught.value)
+    assert index.ntotal == 0
+    index.add_sa_codes(codes[:5], list(range(10, 15)))
+    index.add_sa_codes(codes[5:], ids=np.arange(5, N, dtype=np.int32))
+    assert index.search(X, 1)[1].ravel().tolist() == [*range(10, 15), *range(5, N)]
+
+
+def test_updates():
+    index = lists()
+    index.update_vectors([3, 5], X[:2].tolist())
+    index.update_vectors(keys=np.array([7, 7], np.uint8), x=X[1:3].astype(float))
+    expected = X.copy()
+    expected[[3, 5, 7]] = X[[0, 1, 2]]
+    np.testing.assert_array_equal(index.reconstruct_n(), expected)
+    assert index.search(X[:1], 2)[1].tolist() == [[0, 3]]
+    plain = faiss_bits.IndexFusedIVFFlat(faiss_bits.IndexFusedFlat(D), D, 1)
+    plain.train(X)
+    plain.add(X)
+    with pytest.raises(RuntimeError, match="make_direct_map"):
+        plain.update_vectors([1], X[:1])
+
+
 @pytest.mark.parametrize("kind", [list, np.int32, np.uint8, np.uint64])
 def test_ids_of_any_whole_type(kind):
     ids = np.arange(2, 5)

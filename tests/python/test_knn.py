@@ -186,6 +186,7 @@ def test_norms_are_converted(dtype):
         ({"xq": X[0]}, ValueError, ["xq", "(3,)"]),
         ({"xb": X[None]}, ValueError, ["xb", "(1, 4, 3)"]),
         ({"xq": X[:, :2].copy()}, ValueError, ["xq", "2", "xb", "3"]),
+        ({"xq": X[:, :0], "xb": X[:, :0]}, ValueError, ["xq has shape (4, 0)"]),
         ({"xq": X.astype("c8")}, TypeError, ["xq", "complex64"]),
         ({"xb": X.astype("?")}, TypeError, ["xb", "bool"]),
         ({"xb": X.astype("U3")}, TypeError, ["xb", "str"]),

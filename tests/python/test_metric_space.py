@@ -149,6 +149,18 @@ def test_files(kind, tmp_path):
         index.range_search(xb[:20], 1.5), other.range_search(xb[:20], 1.5)
     ):
         np.testing.assert_array_equal(a, b)
+    index.write(os.fsencode(tmp_path / "bytes"))
+    assert (tmp_path / "bytes").read_bytes() == (tmp_path / "index").read_bytes()
+    other.read(os.fsencode(tmp_path / "index"))
+    for path, error, words in (
+        (b"\xff", ValueError, "fname = .* is not UTF-8"),
+        (str(tmp_path / "cut") + "\0off", ValueError, "null character"),
+        (3, TypeError, "int"),
+    ):
+        for method in (index.write, other.read):
+            with pytest.raises(error, match=words):
+                method(path)
+    assert not (tmp_path / "cut").exists()
     with pytest.raises(RuntimeError, match="no such|cannot be opened"):
         other.read(tmp_path / "missing")
     with pytest.raises(RuntimeError, match="another kind"):
@@ -164,16 +176,13 @@ def test_bad_arguments(kind):
     index.add(x)
     with pytest.raises(ValueError, match="shape"):
         index.range_search(np.zeros((5, 3), np.float32), 1)
+    with pytest.raises(ValueError, match="thresh is NaN"):
+        index.range_search(x, np.nan)
     if kind.startswith("gpu"):
-        with pytest.raises(ValueError, match="thresh is NaN"):
-            index.range_search(x, np.nan)
         with pytest.raises(TypeError, match="thresh = 'far'"):
             index.range_search(x, "far")
         with pytest.raises(ValueError, match="max_results"):
             index.range_search(x, 1, max_results=0)
-    else:
-        with pytest.raises(RuntimeError, match="radius = NaN"):
-            index.range_search(x, np.nan)
     with pytest.raises(TypeError, match="thresh = '0.3'"):
         index.range_search(x, "0.3")
     with pytest.raises(ValueError, match="k"):

@@ -133,6 +133,11 @@ def test_a_radius_beyond_float32_is_one_of_float64():
         ({"radius": 10**400}, ValueError, "radius"),
         ({"xb": np.zeros((4, 3), "f4")}, ValueError, "dimension"),
         ({"xq": np.zeros(3, "f4")}, ValueError, "xq"),
+        (
+            {"xq": np.zeros((2, 0), "f4"), "xb": np.zeros((2, 0), "f4")},
+            ValueError,
+            r"xq has shape \(2, 0\), expected at least one column",
+        ),
         ({"metric": 77}, ValueError, "metric"),
         ({"max_results": 0}, ValueError, "max_results"),
         ({"max_results": 1.5}, TypeError, "max_results"),

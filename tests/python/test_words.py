@@ -190,6 +190,7 @@ def test_code_points_count():
         (lambda i: i.search(["a"], 2**31), ValueError, "k = 2147483648"),
         (lambda i: i.search([b"\xc3"], 1), RuntimeError, r"queries\[0\] is not UTF-8"),
         (lambda i: i.search(["a"], 1, "fast"), RuntimeError, "method = 'fast'"),
+        (lambda i: i.plan(2**70, 2), ValueError, "query_length = 1180591620717411303424"),
         (lambda i: i.plan(-1, 2), ValueError, "query_length = -1"),
         (lambda i: i.plan(1, -2), ValueError, "max_distance = -2"),
         (lambda i: i.plan(1, 2, "fast"), RuntimeError, "method = 'fast'"),
