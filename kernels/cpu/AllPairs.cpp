@@ -41,7 +41,7 @@ bool areFewForRows(KernelMetric metric, idx_t q, idx_t n, int depth) {
     if (q < kFewQueries && work > kMostOfFew) {
         return false;
     }
-    return n <= (isProduct ? 1800 / q + 55 : 1000 / q + 32);
+    return n <= (isProduct ? 1800 / q + 45 : 1000 / q + 32);
 }
 
 /// True if rows are forced, or less work than anything else.

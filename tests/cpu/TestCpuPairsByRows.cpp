@@ -101,13 +101,13 @@ TEST_P(CpuPairsByRows, ChosenForFewVectors) {
     for (const Edge& edge :
          {Edge{1, 400, 500},
           Edge{2, 400, 500},
-          Edge{3, 365, 655},
-          Edge{4, 282, 505},
-          Edge{7, 174, 312},
-          Edge{8, 157, 280},
-          Edge{20, 82, 145},
-          Edge{300, 35, 61},
-          Edge{100000, 32, 55}}) {
+          Edge{3, 365, 645},
+          Edge{4, 282, 495},
+          Edge{7, 174, 302},
+          Edge{8, 157, 270},
+          Edge{20, 82, 135},
+          Edge{300, 35, 51},
+          Edge{100000, 32, 45}}) {
         const idx_t most = isProduct ? edge.ofProduct : edge.ofL2;
         for (const cpu::Choice& choice : choicesOf(cpu::Variant::Auto)) {
             cpu::KnnProblem<float> problem;

@@ -115,7 +115,7 @@ TEST_F(FusedFlatFilters, BitmapThatIsNull) {
     faiss::IDSelectorBitmap bitmap(3, nullptr);
     faiss::SearchParameters params;
     params.sel = &bitmap;
-    EXPECT_TRUE(throwsNaming(
+    EXPECT_TRUE(faissThrowsNaming(
             [&] { searchOnHost(*index, data.queries, 1, &params); }, "bitmap"));
 }
 
