@@ -41,7 +41,10 @@ bool areFewForRows(KernelMetric metric, idx_t q, idx_t n, int depth) {
     if (q < kFewQueries && work > kMostOfFew) {
         return false;
     }
-    return n <= (isProduct ? 1800 / q + 45 : 1000 / q + 32);
+    const idx_t most = isProduct ? 1800 / q + 45 : 1000 / q + 32;
+    // Of few components what a query takes beside its pairs decides.
+    constexpr int kShort = 8;
+    return n <= (q >= kFewQueries && depth < kShort ? most / 2 : most);
 }
 
 /// True if rows are forced, or less work than anything else.

@@ -144,6 +144,17 @@ TEST_P(CpuPairsByRows, ChosenForFewVectors) {
         EXPECT_EQ(isRows(most), pays) << edge.q << " " << most;
         EXPECT_FALSE(isRows(most + 1)) << edge.q << " " << most;
     }
+    // From eight queries on half as many vectors of fewer than 8 components.
+    const idx_t half = isProduct ? 25 : 17;
+    const auto isShortRows = [&](idx_t q, idx_t n, int d) {
+        return wayOf(q, n, d, {}) == cpu::AllPairs::Rows;
+    };
+    const bool hasRows = isShortRows(1, 1, 1); // by registers of 256 bits
+    EXPECT_EQ(isShortRows(300, half, 7), hasRows);
+    EXPECT_FALSE(isShortRows(300, half + 1, 7));
+    EXPECT_EQ(isShortRows(300, half + 1, 8), hasRows);
+    EXPECT_EQ(isShortRows(7, 150, 7), hasRows);
+    EXPECT_FALSE(isShortRows(8, 150, 7));
     // From eight queries on threads share them, whatever the components are.
     EXPECT_EQ(
             wayOf(8, 150, 100000, {}) == cpu::AllPairs::Rows,
