@@ -1,6 +1,7 @@
 #include "kernels/cpu/AllPairs.h"
 
 #include <algorithm>
+#include <type_traits>
 
 #include "kernels/common/Error.h"
 #include "kernels/cpu/Bytes.h"
@@ -22,6 +23,53 @@ bool areFew(const Setup<T>& setup, const Problem<T>& problem) {
             problem.choice.variant == Variant::Auto;
 }
 
+/// Vectors so few for the queries that all pairs, row by row, are less work
+/// than candidates or packed products, whatever k is (measured on an AMD EPYC,
+/// docs/design/cpu_few_pairs.md). By the shape alone.
+bool areFewForRows(KernelMetric metric, idx_t q, idx_t n, int depth) {
+    const bool isProduct = metric == KernelMetric::Product; // no differences
+    const double values = double(n) * depth;
+    if (q <= 2) {
+        return n <= (isProduct ? 500 : 400) &&
+                values <= (isProduct ? 1.2e5 : 4.8e4);
+    }
+    // Threads share vectors that are more work, but not the rows of so few
+    // queries.
+    constexpr idx_t kFewQueries = 8;
+    constexpr double kMostOfFew = 1e6;
+    const double work = values * double(q);
+    if (q < kFewQueries && work > kMostOfFew) {
+        return false;
+    }
+    const idx_t most = isProduct ? 1800 / q + 45 : 1000 / q + 32;
+    // Of few components what a query takes beside its pairs decides.
+    constexpr int kShort = 8;
+    return n <= (q >= kFewQueries && depth < kShort ? most / 2 : most);
+}
+
+/// True if rows are forced, or less work than anything else.
+template <class T>
+bool isForRows(const Setup<T>& setup, const Problem<T>& problem) {
+    const Choice& choice = problem.choice;
+    const bool isKnown = std::is_same_v<T, float> &&
+            problem.mode != SearchMode::Plain &&
+            (setup.metric == KernelMetric::L2 ||
+             setup.metric == KernelMetric::Product);
+    if (!isKnown) {
+        return false;
+    }
+    if (choice.variant == Variant::Direct) {
+        return choice.arithmetic == Arithmetic::Doubles;
+    }
+    return choice.variant == Variant::Auto &&
+            choice.arithmetic == Arithmetic::Auto && setup.common.lanes >= 8 &&
+            areFewForRows(
+                    setup.metric,
+                    setup.numQueries,
+                    setup.numVectors,
+                    setup.depth);
+}
+
 /// True if products in float64 are less work than candidates of `k` results.
 template <class T>
 bool isForDoubles(const Setup<T>& setup, const Problem<T>& problem, idx_t k) {
@@ -30,7 +78,7 @@ bool isForDoubles(const Setup<T>& setup, const Problem<T>& problem, idx_t k) {
     BITS_THROW_IF_NOT_FMT(
             wanted != Arithmetic::Doubles || isKnown,
             "choice.arithmetic = %s is for certified searches of float32, with "
-            "L2 or inner product, packed",
+            "L2 or inner product",
             nameOf(wanted));
     if (wanted != Arithmetic::Auto) {
         return wanted == Arithmetic::Doubles;
@@ -80,6 +128,9 @@ AllPairs allPairsFor(
         bool shapeOnly) {
     // Beyond, bytes are faster where they can be used.
     constexpr int kShort = 64;
+    if (isForRows(setup, problem)) {
+        return AllPairs::Rows;
+    }
     // Of so small a share of the vectors candidates take less where threads run
     // beside each other: they share what multiplies, by twos (measured with 16
     // threads of a Xeon, docs/design/cpu_all_pairs.md).

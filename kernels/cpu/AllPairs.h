@@ -13,6 +13,7 @@ enum class AllPairs : uint8_t {
     None,    ///< it does not: there are candidates
     Doubles, ///< products in float64: CanonicalTiles-inl.h
     Bytes,   ///< matrix instructions on bytes: Bytes.h
+    Rows,    ///< row by row, nothing packed: PairsByRows.h
 };
 
 /// The way that is less work than candidates of `k` results are, or that is

@@ -42,6 +42,26 @@ struct RescoreJob {
     double power = 2; ///< KernelMetric::Power
 };
 
+/// Most queries that meet a vector at a time in PairJob.
+constexpr int kMostPairQueries = 4;
+
+/// Some queries and the first vectors of a view, all of which they meet.
+template <class T>
+struct PairJob {
+    RowView<T> queries;
+    idx_t firstQuery = 0, numQueries = 0;
+    RowView<T> vectors;
+    idx_t numVectors = 0;
+    /// Of the vectors, as sumSquares leaves them; may be null.
+    const double* vectorSquares = nullptr;
+    /// [numQueries, keyStride]; as those of RescoreList
+    T* keys = nullptr;
+    idx_t keyStride = 0; ///< >= numVectors
+    int depth = 0;
+    /// Scratch: [kMostPairQueries][depth, whole groups of slots]
+    double* widened = nullptr;
+};
+
 template <class T>
 struct CanonicalKernels {
     /// Fills what `query` has behind `components`. These two are null for
@@ -49,6 +69,8 @@ struct CanonicalKernels {
     void (*prepareQuery)(const T* row, int depth, CanonicalQuery& query) =
             nullptr;
     void (*rescore)(const RescoreJob<T>&) = nullptr;
+    /// The same of all pairs; null but for L2 and inner product of float32.
+    void (*pairDistances)(const PairJob<T>&) = nullptr;
     /// Canonical sums of squares of some vectors, which make `rescore` faster;
     /// null where they do not.
     void (*sumSquares)(

@@ -10,6 +10,7 @@
 #include "kernels/cpu/ErrorBound.h"
 #include "kernels/cpu/Int16.h"
 #include "kernels/cpu/KernelTable.h"
+#include "kernels/cpu/PairsByRows.h"
 #include "kernels/cpu/ParallelFor.h"
 #include "kernels/cpu/Run.h"
 #include "kernels/cpu/SearchPlan.h"
@@ -33,6 +34,15 @@ class CertifiedSearch {
         left_.resize(setup_.numQueries);
         std::iota(left_.begin(), left_.end(), idx_t(0));
         const AllPairs way = allPairsFor(setup_, problem_, k_, false);
+        if constexpr (std::is_same_v<T, float>) {
+            if (way == AllPairs::Rows) {
+                runByRows(problem_, setup_);
+                if (problem_.stats) {
+                    problem_.stats->certified += setup_.numQueries;
+                }
+                return;
+            }
+        }
         if (way != AllPairs::None) {
             scan(way);
             if (problem_.stats) {

@@ -39,7 +39,8 @@ enum class Arithmetic : uint8_t {
     /// float32, not Direct, on processors that have them.
     Bytes,
     /// The same by float64 products, on any processor: where vectors are short
-    /// and k is a large part of n.
+    /// and k is a large part of n, or where vectors are few. With Direct, of
+    /// rows as they are: where pairs are fewer still.
     Doubles,
 };
 

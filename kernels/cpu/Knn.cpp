@@ -62,6 +62,12 @@ Plan planKnn(const KnnProblem<T>& problem) {
     }
     // An empty index still has a plan of a search, not of a range search.
     const auto least = [](idx_t count) { return std::max<idx_t>(1, count); };
+    if (way == AllPairs::Rows) {
+        KnnProblem<T> direct = problem;
+        direct.choice.variant = Variant::Direct;
+        setup.byDoubles = true;
+        return planSearch(setup, direct, least(problem.k), true);
+    }
     if (problem.mode == SearchMode::Plain || isAllPairs ||
         isAlwaysCanonical(setup.metric)) {
         return planSearch(setup, problem, least(problem.k), true);

@@ -27,7 +27,8 @@ struct Setup {
     Int16Kernels int16; ///< if any: those that sweeps are made of
     int panelValues =
             0; ///< of a packed row, if not `depth` or those of `int16`
-    bool byDoubles = false; ///< kernels are those of AllPairs::Doubles
+    /// Kernels are those of AllPairs::Doubles; of plans, or of AllPairs::Rows.
+    bool byDoubles = false;
     std::vector<idx_t>
             sortedIds; ///< behind vectors.ids, if the caller's are not
     const std::function<void()>* interrupt = nullptr;

@@ -93,6 +93,30 @@ TEST_F(FusedFlatFilters, Bitmap) {
     expectFiltered(all);
     faiss::IDSelectorBitmap shorter(5, bits.data());
     expectFiltered(shorter);
+    // Few of many, behind whole words without any; bits of ids that the index
+    // has not.
+    std::fill(bits.begin(), bits.end(), uint8_t(0));
+    bits[1] = 0x81;
+    bits[20] = 1;
+    bits.back() = 0xFF;
+    faiss::IDSelectorBitmap few(bits.size(), bits.data());
+    expectFiltered(few);
+    faiss::IDSelectorNot most(&few);
+    expectFiltered(most);
+    faiss::IDSelectorBitmap none(0, nullptr);
+    expectFiltered(none);
+}
+
+TEST_F(FusedFlatFilters, BitmapThatIsNull) {
+    FusedCase c;
+    c.n = kN;
+    const FusedData data(c);
+    const auto index = data.makeIndex();
+    faiss::IDSelectorBitmap bitmap(3, nullptr);
+    faiss::SearchParameters params;
+    params.sel = &bitmap;
+    EXPECT_TRUE(faissThrowsNaming(
+            [&] { searchOnHost(*index, data.queries, 1, &params); }, "bitmap"));
 }
 
 TEST_F(FusedFlatFilters, NotAndAll) {
