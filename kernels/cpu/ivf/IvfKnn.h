@@ -34,7 +34,10 @@ enum class IvfWay : uint8_t {
     Auto,
     Tiles,  ///< a packed piece of the list meets tiles of packed queries
     Direct, ///< one query at a time, nothing packed
-    Exact,  ///< canonical distances of all
+    /// One query at a time: all vectors of its lists in one scan. Of lists
+    /// that stay where they are; others go the way that Auto finds.
+    Gathered,
+    Exact, ///< canonical distances of all
 };
 
 /// What threads share.

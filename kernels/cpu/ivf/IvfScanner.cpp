@@ -47,7 +47,8 @@ void IvfScanner::scan(
             list.rows(),
             setup_.search.depth,
             allowed ? allowed->data() : nullptr};
-    const bool isDirect = setup_.way == IvfWay::Auto
+    const bool isDirect =
+            setup_.way == IvfWay::Auto || setup_.way == IvfWay::Gathered
             ? item.numPairs <= kFewQueries
             : setup_.way == IvfWay::Direct;
     Sink<float> own = sink;
@@ -58,6 +59,38 @@ void IvfScanner::scan(
         used.tiles = true;
         scanTiles(block, item, vectors, own);
     }
+}
+
+void IvfScanner::scanRow(
+        const IvfBlock& block,
+        idx_t row,
+        const Sink<float>& sink,
+        IvfWaysUsed& used) {
+    const IvfItem* const begin = block.beginOf(row);
+    const IvfItem* const end = block.endOf(row);
+    if (begin == end) {
+        return;
+    }
+    const idx_t depth = setup_.search.depth;
+    offsets_.resize(block.total(row));
+    const float* base = nullptr;
+    idx_t* to = offsets_.data();
+    for (const IvfItem* item = begin; item < end; ++item) {
+        const OpenIvfList list(*setup_.problem.lists, item->list);
+        base = base ? base : list.rows();
+        // Not pointers into one array: their numbers are subtracted.
+        const idx_t first =
+                (intptr_t(list.rows()) - intptr_t(base)) / idx_t(sizeof(float));
+        const std::vector<idx_t>* allowed = setup_.allowed(item->list);
+        for (idx_t i = 0; i < item->count; ++i) {
+            *to++ = first + (allowed ? (*allowed)[i] : i) * depth;
+        }
+    }
+    IvfItem all = *begin;
+    all.count = block.total(row);
+    Sink<float> own = sink;
+    used.direct = true;
+    scanDirect(block, all, {base, 1, offsets_.data()}, own);
 }
 
 void IvfScanner::scanDirect(

@@ -31,6 +31,17 @@ constexpr idx_t kMostRows = 1024;
 constexpr idx_t kRowsPerThread = 32;
 constexpr idx_t kSharedBytes = 8 << 20;
 
+/// Most queries of a block that is scanned row by row: as many as are finished
+/// together.
+constexpr idx_t kMostGathered = 32;
+
+/// Lists are scanned together where these are short: so many vectors at most,
+/// or so many where a vector is more work and few queries meet it.
+constexpr double kGatheredColumns = 8;
+constexpr double kGatheredWideColumns = 24;
+constexpr double kGatheredQueries = 2;
+constexpr int kGatheredDepth = 48;
+
 /// Rows that a thread finishes at a time where all share a block.
 constexpr idx_t kRowsPerJob = 8;
 
@@ -159,6 +170,15 @@ void IvfSearch::sweep(KernelMetric metric) {
     const idx_t uninterrupted = problem_.interrupt
             ? std::max<idx_t>(1, idx_t(kOperationsPerBlock / (perRow + 1)))
             : mostRows;
+    if (gathers(rows)) {
+        const idx_t most = std::clamp<idx_t>(
+                INT32_MAX / std::max<idx_t>(1, size_.largestTotal),
+                1,
+                std::min({mostRows, uninterrupted, kMostGathered}));
+        const idx_t blocks = roundUp(partsOf(rows, most), threads_);
+        sweepByQueries(setup, partsOf(rows, blocks), true, outcomes);
+        return endSweep(outcomes);
+    }
     const bool byQueries = problem_.choice.sharing == IvfSharing::Auto
             ? rows >= kRowsPerThread * threads_ &&
                     rows * threads_ * bytes > kSharedBytes &&
@@ -168,13 +188,17 @@ void IvfSearch::sweep(KernelMetric metric) {
         // As many blocks for each thread, of about as many queries.
         const idx_t blocks = roundUp(
                 partsOf(rows, std::min(mostRows, uninterrupted)), threads_);
-        sweepByQueries(setup, partsOf(rows, blocks), outcomes);
+        sweepByQueries(setup, partsOf(rows, blocks), false, outcomes);
     } else {
         const idx_t most = problem_.choice.queryBlock
                 ? mostRows
                 : std::max<idx_t>(1, kBytesPerThread / bytes);
         sweepByLists(setup, partsOf(rows, partsOf(rows, most)), outcomes);
     }
+    endSweep(outcomes);
+}
+
+void IvfSearch::endSweep(const IvfOutcomes& outcomes) {
     rescored_ += outcomes.rescored;
     std::vector<idx_t> left;
     tied_ = outcomes.tied;
@@ -186,9 +210,27 @@ void IvfSearch::sweep(KernelMetric metric) {
     left_ = std::move(left);
 }
 
+bool IvfSearch::gathers(idx_t rows) const {
+    const bool isPossible = problem_.lists->areKept();
+    if (problem_.choice.way != IvfWay::Auto) {
+        return isPossible && problem_.choice.way == IvfWay::Gathered;
+    }
+    const bool isAllowed = isPossible && rows >= threads_ &&
+            problem_.choice.sharing != IvfSharing::Lists;
+    const double columns = size_.numPairs / std::max(1.0, size_.numProbes);
+    // Queries that a list meets, if all are met by as many.
+    const double queries =
+            std::max(1.0, size_.numProbes / double(problem_.numLists));
+    return isAllowed &&
+            (columns <= kGatheredColumns ||
+             (columns <= kGatheredWideColumns && queries <= kGatheredQueries &&
+              problem_.d >= kGatheredDepth));
+}
+
 void IvfSearch::sweepByQueries(
         const IvfSetup& setup,
         idx_t blockRows,
+        bool isGathered,
         IvfOutcomes& outcomes) {
     struct Worker {
         explicit Worker(const IvfSetup& setup)
@@ -223,10 +265,18 @@ void IvfSearch::sweepByQueries(
                     Worker& mine = *workers[thread];
                     const idx_t first = (begin + i) * blockRows;
                     const idx_t count = std::min(blockRows, rows - first);
-                    mine.block.build(setup, first, count, INT32_MAX);
-                    mine.selection.reset(mine.block);
-                    for (const IvfItem& item : mine.block.items()) {
-                        mine.selection.scan(item, 0, mine.scanner);
+                    if (isGathered) {
+                        mine.block.buildByRows(setup, first, count);
+                        mine.selection.reset(mine.block);
+                        for (idx_t row = 0; row < count; ++row) {
+                            mine.selection.scanRow(row, mine.scanner);
+                        }
+                    } else {
+                        mine.block.build(setup, first, count, INT32_MAX);
+                        mine.selection.reset(mine.block);
+                        for (const IvfItem& item : mine.block.items()) {
+                            mine.selection.scan(item, 0, mine.scanner);
+                        }
                     }
                     mine.finisher.finish(mine.selection, 0, count, outcomes);
                 });

@@ -12,6 +12,7 @@ namespace faiss_bits::cpu {
 struct IvfSize {
     idx_t largestTotal = 0; ///< vectors that a query meets, at most
     double numPairs = 0;    ///< of a query and a vector
+    double numProbes = 0;   ///< of a query and a list with such vectors
 };
 
 /// A search: sweeps that are ever more exact, each for the queries that the
@@ -31,11 +32,16 @@ class IvfSearch {
     void sweepByQueries(
             const IvfSetup& setup,
             idx_t blockRows,
+            bool isGathered,
             IvfOutcomes& outcomes);
+    /// Are queries to meet the vectors of all their lists in one scan?
+    bool gathers(idx_t rows) const;
     void sweepByLists(
             const IvfSetup& setup,
             idx_t batchRows,
             IvfOutcomes& outcomes);
+    /// Takes those that are done out of left_.
+    void endSweep(const IvfOutcomes& outcomes);
     void searchExactly();
 
     const IvfKnnProblem& problem_;
