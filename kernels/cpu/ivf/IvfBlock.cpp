@@ -32,7 +32,7 @@ void IvfBlock::forEachList(
         if (length == 0) {
             continue;
         }
-        const std::vector<idx_t>* allowed = setup.allowed(list);
+        const IvfPlaces* allowed = setup.allowed(list);
         idx_t columns = allowed ? idx_t(allowed->size()) : length;
         const bool isShort = problem.mostVectors > 0 && length > left;
         if (isShort) {
@@ -78,7 +78,7 @@ void IvfBlock::build(
         for (; end < pairs_.size() && pairs_[end].list == list; ++end) {
             rows_.push_back(pairs_[end].row);
         }
-        const std::vector<idx_t>* allowed = setup.allowed(list);
+        const IvfPlaces* allowed = setup.allowed(list);
         addItems(
                 list,
                 allowed ? idx_t(allowed->size()) : problem.lists->length(list),

@@ -42,7 +42,7 @@ void IvfScanner::scan(
         const Sink<float>& sink,
         IvfWaysUsed& used) {
     const OpenIvfList list(*setup_.problem.lists, item.list);
-    const std::vector<idx_t>* allowed = setup_.allowed(item.list);
+    const IvfPlaces* allowed = setup_.allowed(item.list);
     const RowView<float> vectors = {
             list.rows(),
             setup_.search.depth,
@@ -81,7 +81,7 @@ void IvfScanner::scanRow(
         // Not pointers into one array: their numbers are subtracted.
         const idx_t first =
                 (intptr_t(list.rows()) - intptr_t(base)) / idx_t(sizeof(float));
-        const std::vector<idx_t>* allowed = setup_.allowed(item->list);
+        const IvfPlaces* allowed = setup_.allowed(item->list);
         for (idx_t i = 0; i < item->count; ++i) {
             *to++ = first + (allowed ? (*allowed)[i] : i) * depth;
         }

@@ -41,6 +41,7 @@ constexpr double kGatheredColumns = 8;
 constexpr double kGatheredWideColumns = 24;
 constexpr double kGatheredQueries = 2;
 constexpr int kGatheredDepth = 48;
+constexpr double kGatheredAllowed = 48; // of places that are read singly anyway
 
 /// Rows that a thread finishes at a time where all share a block.
 constexpr idx_t kRowsPerJob = 8;
@@ -223,8 +224,10 @@ bool IvfSearch::gathers(idx_t rows) const {
             std::max(1.0, size_.numProbes / double(problem_.numLists));
     return isAllowed &&
             (columns <= kGatheredColumns ||
-             (columns <= kGatheredWideColumns && queries <= kGatheredQueries &&
-              problem_.d >= kGatheredDepth));
+             (queries <= kGatheredQueries &&
+              (problem_.allowed ? columns <= kGatheredAllowed
+                                : columns <= kGatheredWideColumns &&
+                               problem_.d >= kGatheredDepth)));
 }
 
 void IvfSearch::sweepByQueries(
@@ -351,7 +354,8 @@ void IvfSearch::searchExactly() {
     if (left_.empty()) {
         return;
     }
-    const IvfSetup setup = setupFor(metric_, nullptr);
+    Lengths<float> lengths;
+    const IvfSetup setup = setupFor(metric_, &lengths);
     std::vector<IvfExactSearch> workers;
     for (int thread = 0; thread < threads_; ++thread) {
         workers.emplace_back(setup);

@@ -21,7 +21,7 @@ struct IvfSetup {
         return search.queries.ids ? search.queries.ids[row] : row;
     }
     /// Places of a list that count; nullptr: all.
-    const std::vector<idx_t>* allowed(idx_t list) const {
+    const IvfPlaces* allowed(idx_t list) const {
         return problem.allowed ? problem.allowed + list : nullptr;
     }
 };
