@@ -199,9 +199,93 @@ HWY_INLINE hn::Vec<hn::ScalableTag<T>> scanRow(
             Terms::join(d, sums[2], sums[3]));
 }
 
-/// One value for each of as many rows as there are lanes, `valid` of which
-/// exist. With kSelf, rows are their own queries.
+/// Rows that are read side by side, so that a component of the query is loaded
+/// once for them: as many as there are registers for.
+template <class T>
+constexpr int nearRows() {
+#if HWY_TARGET == HWY_SCALAR
+    return 1;
+#elif HWY_TARGET <= HWY_AVX3 && HWY_ARCH_X86
+    return std::min(4, lanesOf<T>());
+#else
+    return std::min(2, lanesOf<T>());
+#endif
+}
+
+/// Sums of rows that are in a cache, lane by lane. Nothing is fetched, and no
+/// order of reads is kept, which costs more than twice the time where rows come
+/// from memory.
 template <class Terms, bool kSelf, class T, class Noted>
+HWY_INLINE void scanNearRows(
+        const T* query,
+        const T* const* row,
+        const ScanRows<T>& rows,
+        Noted& noted,
+        hn::Vec<hn::ScalableTag<T>>* to) {
+    const hn::ScalableTag<T> d;
+    using V = hn::Vec<decltype(d)>;
+    constexpr int kLanes = lanesOf<T>();
+    constexpr int kSums = 4;
+    constexpr int kRows = nearRows<T>();
+    const int depth = rows.depth;
+    V sums[kRows][kSums], squares[kRows];
+    FAISS_BITS_UNROLL
+    for (int r = 0; r < kRows; ++r) {
+        squares[r] = hn::Zero(d);
+        FAISS_BITS_UNROLL
+        for (int i = 0; i < kSums; ++i) {
+            sums[r][i] = hn::Zero(d);
+        }
+    }
+    const auto take = [&](int r, int i, V x, V q) HWY_ATTR {
+        if constexpr (Noted::kSquares) {
+            x = loadedOnce(x);
+            squares[r] = hn::MulAdd(x, x, squares[r]);
+        }
+        sums[r][i] = Terms::add(d, sums[r][i], kSelf ? x : q, x, rows.power);
+    };
+    idx_t p = 0;
+    for (; p + kSums * kLanes <= depth; p += kSums * kLanes) {
+        FAISS_BITS_UNROLL
+        for (int i = 0; i < kSums; ++i) {
+            const idx_t at = p + i * kLanes;
+            const V q = loadedOnce(hn::Load(d, query + at));
+            FAISS_BITS_UNROLL
+            for (int r = 0; r < kRows; ++r) {
+                take(r, i, hn::LoadU(d, row[r] + at), q);
+            }
+        }
+    }
+    for (; p + kLanes <= depth; p += kLanes) {
+        const V q = loadedOnce(hn::Load(d, query + p));
+        FAISS_BITS_UNROLL
+        for (int r = 0; r < kRows; ++r) {
+            take(r, 0, hn::LoadU(d, row[r] + p), q);
+        }
+    }
+    if (p < depth) {
+        const V q = hn::Load(d, query + p);
+        FAISS_BITS_UNROLL
+        for (int r = 0; r < kRows; ++r) {
+            take(r, 1, loadFirst(d, row[r] + p, int(depth - p)), q);
+        }
+    }
+    FAISS_BITS_UNROLL
+    for (int r = 0; r < kRows; ++r) {
+        if constexpr (Noted::kSquares) {
+            noted.take(squares[r], r);
+        }
+        to[r] = Terms::join(
+                d,
+                Terms::join(d, sums[r][0], sums[r][1]),
+                Terms::join(d, sums[r][2], sums[r][3]));
+    }
+}
+
+/// One value for each of as many rows as there are lanes, `valid` of which
+/// exist. With kSelf, rows are their own queries; with kNear, rows are in a
+/// cache.
+template <class Terms, bool kSelf, bool kNear, class T, class Noted>
 HWY_INLINE hn::Vec<hn::ScalableTag<T>> scanAnyRows(
         const T* query,
         const ScanRows<T>& rows,
@@ -222,6 +306,7 @@ HWY_INLINE hn::Vec<hn::ScalableTag<T>> scanAnyRows(
     const T* next = rows.row(first);
     for (int group = 0; group < kGroups; ++group) {
         hn::Vec<decltype(d)> sums[kRows];
+        const T* near[kRows];
         FAISS_BITS_UNROLL
         for (int i = 0; i < kRows; ++i) {
             const T* row = next;
@@ -234,7 +319,18 @@ HWY_INLINE hn::Vec<hn::ScalableTag<T>> scanAnyRows(
                 row = rows.row(first + each);
                 ahead = rows.row(fetched + each);
             }
-            sums[i] = scanRow<Terms, kSelf>(query, row, ahead, rows, noted);
+            if constexpr (kNear) {
+                near[i] = row;
+            } else {
+                sums[i] = scanRow<Terms, kSelf>(query, row, ahead, rows, noted);
+            }
+        }
+        if constexpr (kNear) {
+            FAISS_BITS_UNROLL
+            for (int i = 0; i < kRows; i += nearRows<T>()) {
+                scanNearRows<Terms, kSelf>(
+                        query, near + i, rows, noted, sums + i);
+            }
         }
         hn::Store(joinLanes<Terms>(d, sums), d, joined + group * kLanes);
     }
@@ -308,9 +404,10 @@ HWY_INLINE hn::Vec<hn::ScalableTag<T>> scanTriples(
     return Terms::join(d, Terms::join(d, x[0], x[1]), x[2]);
 }
 
-/// How the rows of a scan are read: kAnyDepth, or as many components that are
-/// one behind the other.
+/// How the rows of a scan are read: kAnyDepth, kNearRows where these are in a
+/// cache, or as many components that are one behind the other.
 constexpr int kAnyDepth = 0;
+constexpr int kNearRows = -1;
 
 template <class Terms, bool kSelf, int kDepth, class T, class Noted>
 HWY_INLINE hn::Vec<hn::ScalableTag<T>> scanRows(
@@ -319,7 +416,7 @@ HWY_INLINE hn::Vec<hn::ScalableTag<T>> scanRows(
         idx_t first,
         int valid,
         Noted& noted) {
-    if constexpr (kDepth != kAnyDepth) {
+    if constexpr (kDepth > 0) {
         if (HWY_LIKELY(valid >= lanesOf<T>())) {
             const T* row = rows.row(first);
             if constexpr (kDepth == 3) {
@@ -330,7 +427,7 @@ HWY_INLINE hn::Vec<hn::ScalableTag<T>> scanRows(
             }
         }
     }
-    return scanAnyRows<Terms, kSelf>(
+    return scanAnyRows<Terms, kSelf, kDepth == kNearRows>(
             query, rows, first, std::max(valid, 1), noted);
 }
 

@@ -114,6 +114,7 @@ idx_t IvfExactSearch::choose(
     job.begin = begin;
     job.end = begin + count;
     job.depth = search.depth;
+    job.isNear = setup_.isNear;
     job.sink = &sink;
     job.largestSquare = &largest;
     search.kernels.scanDirect(job);

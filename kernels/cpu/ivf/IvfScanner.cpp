@@ -132,6 +132,7 @@ void IvfScanner::scanDirect(
     job.vectors = vectors;
     job.depth = search.depth;
     job.power = search.power;
+    job.isNear = setup_.isNear;
     job.sink = &sink;
     const idx_t end = item.begin + item.count;
     for (idx_t begin = item.begin; begin < end; begin += piece) {

@@ -3,6 +3,7 @@
 #include <omp.h>
 
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 
 #include "kernels/cpu/KernelTable.h"
@@ -35,13 +36,23 @@ constexpr idx_t kSharedBytes = 8 << 20;
 /// together.
 constexpr idx_t kMostGathered = 32;
 
-/// Lists are scanned together where these are short: so many vectors at most,
-/// or so many where a vector is more work and few queries meet it.
+/// Lists that up to so many queries meet are mostly not packed, else. They are
+/// scanned together where they are short: up to so many vectors, more where a
+/// vector is more work, and more where places are selected, which are read
+/// singly either way.
+constexpr double kDirectQueries = 2;
 constexpr double kGatheredColumns = 8;
-constexpr double kGatheredWideColumns = 24;
-constexpr double kGatheredQueries = 2;
-constexpr int kGatheredDepth = 48;
-constexpr double kGatheredAllowed = 48; // of places that are read singly anyway
+constexpr double kGatheredLongColumns = 24;
+constexpr double kGatheredPlaces = 48;
+constexpr int kGatheredLongDepth = 48;
+
+/// Is it less work to scan a list of up to 32 vectors for each of its queries
+/// than to pack it, and them? Cycles for a component; by experience.
+bool isLessThanTiles(double columns, double queries, int depth) {
+    const double scan = columns * queries * (0.35 + 4.0 / depth);
+    const double tiles = 24 * std::ceil(queries / 12) + queries + 13;
+    return columns <= kGatheredLongColumns && scan <= tiles;
+}
 
 /// Rows that a thread finishes at a time where all share a block.
 constexpr idx_t kRowsPerJob = 8;
@@ -135,6 +146,10 @@ void IvfSearch::run() {
 IvfSetup IvfSearch::setupFor(KernelMetric metric, Lengths<float>* lengths)
         const {
     IvfSetup setup = {problem_, {}, {}, problem_.choice.way};
+    // If other lists are about as long as those that are probed.
+    setup.isNear = size_.numPairs / std::max(1.0, size_.numProbes) *
+                    double(problem_.numLists) * problem_.d * sizeof(float) <=
+            kNearBytes;
     setup.canonical = canonicalKernelsFor<float>(metric_, target_);
     Setup<float>& search = setup.search;
     search.metric = metric;
@@ -222,12 +237,16 @@ bool IvfSearch::gathers(idx_t rows) const {
     // Queries that a list meets, if all are met by as many.
     const double queries =
             std::max(1.0, size_.numProbes / double(problem_.numLists));
-    return isAllowed &&
-            (columns <= kGatheredColumns ||
-             (queries <= kGatheredQueries &&
-              (problem_.allowed ? columns <= kGatheredAllowed
-                                : columns <= kGatheredWideColumns &&
-                               problem_.d >= kGatheredDepth)));
+    if (!isAllowed) {
+        return false;
+    }
+    if (queries > kDirectQueries) {
+        return isLessThanTiles(columns, queries, problem_.d);
+    }
+    const bool isWork = problem_.d >= kGatheredLongDepth;
+    return columns <= (problem_.allowed ? kGatheredPlaces
+                               : isWork ? kGatheredLongColumns
+                                        : kGatheredColumns);
 }
 
 void IvfSearch::sweepByQueries(

@@ -16,6 +16,7 @@ struct IvfSetup {
     Setup<float> search;
     CanonicalKernels<float> canonical;
     IvfWay way = IvfWay::Auto;
+    bool isNear = false; ///< all lists together are up to kNearBytes
 
     idx_t query(idx_t row) const {
         return search.queries.ids ? search.queries.ids[row] : row;
