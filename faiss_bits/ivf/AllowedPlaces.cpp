@@ -87,9 +87,8 @@ AllowedPlaces allowedPlaces(
             return (ids.count(id) > 0) != isNot;
         });
     }
-    return placesWhere(lists, each, [=](idx_t id) {
-        return of->is_member(id) != isNot;
-    });
+    return placesWhere(
+            lists, each, [=](idx_t id) { return of->is_member(id) != isNot; });
 }
 
 } // namespace faiss_bits::detail

@@ -14,8 +14,8 @@ namespace faiss_bits::detail {
 
 /// Places in each list of the vectors that a selector selects.
 struct AllowedPlaces {
-    std::vector<cpu::IvfPlaces> ofList;   ///< [nlist]
-    std::unique_ptr<idx_t[]> places; ///< that they point into
+    std::vector<cpu::IvfPlaces> ofList; ///< [nlist]
+    std::unique_ptr<idx_t[]> places;    ///< that they point into
 };
 
 /// Of the lists in assign [n] alone, numbers below 0 aside. Asks is_member on

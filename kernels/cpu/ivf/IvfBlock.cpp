@@ -18,10 +18,7 @@ void IvfBlock::clear(idx_t first, idx_t count) {
 }
 
 template <class Take>
-void IvfBlock::forEachList(
-        const IvfSetup& setup,
-        idx_t row,
-        const Take& take) {
+void IvfBlock::forEachList(const IvfSetup& setup, idx_t row, const Take& take) {
     const IvfKnnProblem& problem = setup.problem;
     const idx_t* probes =
             problem.probes + setup.query(first_ + row) * problem.nprobe;

@@ -106,7 +106,7 @@ class IvfBlock {
     std::vector<int32_t> rows_;
     std::vector<idx_t> totals_;
     std::vector<int32_t> itemOfSlots_; ///< of every 64th slot
-    std::vector<idx_t> firstItems_; ///< [rows + 1]
+    std::vector<idx_t> firstItems_;    ///< [rows + 1]
     std::vector<Pair> pairs_, sorted_;
     std::vector<ShortPair> shortPairs_;
     std::vector<idx_t> places_;

@@ -141,11 +141,9 @@ void IvfExactSearch::scanList(
     const idx_t depth = setup_.search.depth;
     const idx_t most = 2 * problem.k + kMoreEntries;
     const OpenIvfList open(*problem.lists, list);
-    const idx_t columns = !allowed ? length
-                                   : std::lower_bound(
-                                             allowed->begin(),
-                                             allowed->end(),
-                                             length) -
+    const idx_t columns = !allowed
+            ? length
+            : std::lower_bound(allowed->begin(), allowed->end(), length) -
                     allowed->begin();
     const RowView<float> vectors = {
             open.rows(), depth, allowed ? allowed->data() : nullptr};

@@ -3,16 +3,14 @@
 #include <algorithm>
 #include <limits>
 
+#include "kernels/cpu/ivf/IvfWays.h"
+
 namespace faiss_bits::cpu {
 
 namespace {
 
 /// Values that a packed panel needs behind its end.
 constexpr idx_t kPanelSlack = 16;
-
-/// Up to so many queries of a list it is more work to pack it than what tiles
-/// save.
-constexpr idx_t kFewQueries = 2;
 
 /// Bytes of a packed piece of a list, and of queries that meet it in turn: both
 /// fit into the cache of a core.
@@ -49,7 +47,7 @@ void IvfScanner::scan(
             allowed ? allowed->data() : nullptr};
     const bool isDirect =
             setup_.way == IvfWay::Auto || setup_.way == IvfWay::Gathered
-            ? item.numPairs <= kFewQueries
+            ? item.numPairs <= fewQueries(item.count, setup_.search.depth)
             : setup_.way == IvfWay::Direct;
     Sink<float> own = sink;
     if (isDirect) {
@@ -132,7 +130,6 @@ void IvfScanner::scanDirect(
     job.vectors = vectors;
     job.depth = search.depth;
     job.power = search.power;
-    job.isNear = setup_.isNear;
     job.sink = &sink;
     const idx_t end = item.begin + item.count;
     for (idx_t begin = item.begin; begin < end; begin += piece) {
@@ -142,6 +139,8 @@ void IvfScanner::scanDirect(
         for (idx_t i = 0; i < rows; ++i) {
             job.queries = queries_.get() + i * stride;
             job.largestSquare = i == 0 ? &largest : nullptr;
+            // The query before has read the piece.
+            job.isNear = setup_.isNear || i > 0;
             sink.filter = filters_.data() + i;
             sink.places = places + i;
             search.kernels.scanDirect(job);

@@ -3,7 +3,6 @@
 #include <omp.h>
 
 #include <algorithm>
-#include <cmath>
 #include <numeric>
 
 #include "kernels/cpu/KernelTable.h"
@@ -35,24 +34,6 @@ constexpr idx_t kSharedBytes = 8 << 20;
 /// Most queries of a block that is scanned row by row: as many as are finished
 /// together.
 constexpr idx_t kMostGathered = 32;
-
-/// Lists that up to so many queries meet are mostly not packed, else. They are
-/// scanned together where they are short: up to so many vectors, more where a
-/// vector is more work, and more where places are selected, which are read
-/// singly either way.
-constexpr double kDirectQueries = 2;
-constexpr double kGatheredColumns = 8;
-constexpr double kGatheredLongColumns = 24;
-constexpr double kGatheredPlaces = 48;
-constexpr int kGatheredLongDepth = 48;
-
-/// Is it less work to scan a list of up to 32 vectors for each of its queries
-/// than to pack it, and them? Cycles for a component; by experience.
-bool isLessThanTiles(double columns, double queries, int depth) {
-    const double scan = columns * queries * (0.35 + 4.0 / depth);
-    const double tiles = 24 * std::ceil(queries / 12) + queries + 13;
-    return columns <= kGatheredLongColumns && scan <= tiles;
-}
 
 /// Rows that a thread finishes at a time where all share a block.
 constexpr idx_t kRowsPerJob = 8;
@@ -186,7 +167,7 @@ void IvfSearch::sweep(KernelMetric metric) {
     const idx_t uninterrupted = problem_.interrupt
             ? std::max<idx_t>(1, idx_t(kOperationsPerBlock / (perRow + 1)))
             : mostRows;
-    if (gathers(rows)) {
+    if (gathersLists(problem_, size_, threads_, rows)) {
         const idx_t most = std::clamp<idx_t>(
                 INT32_MAX / std::max<idx_t>(1, size_.largestTotal),
                 1,
@@ -224,29 +205,6 @@ void IvfSearch::endSweep(const IvfOutcomes& outcomes) {
         }
     }
     left_ = std::move(left);
-}
-
-bool IvfSearch::gathers(idx_t rows) const {
-    const bool isPossible = problem_.lists->areKept();
-    if (problem_.choice.way != IvfWay::Auto) {
-        return isPossible && problem_.choice.way == IvfWay::Gathered;
-    }
-    const bool isAllowed = isPossible && rows >= threads_ &&
-            problem_.choice.sharing != IvfSharing::Lists;
-    const double columns = size_.numPairs / std::max(1.0, size_.numProbes);
-    // Queries that a list meets, if all are met by as many.
-    const double queries =
-            std::max(1.0, size_.numProbes / double(problem_.numLists));
-    if (!isAllowed) {
-        return false;
-    }
-    if (queries > kDirectQueries) {
-        return isLessThanTiles(columns, queries, problem_.d);
-    }
-    const bool isWork = problem_.d >= kGatheredLongDepth;
-    return columns <= (problem_.allowed ? kGatheredPlaces
-                               : isWork ? kGatheredLongColumns
-                                        : kGatheredColumns);
 }
 
 void IvfSearch::sweepByQueries(

@@ -5,15 +5,9 @@
 
 #include "kernels/cpu/ivf/IvfFinisher.h"
 #include "kernels/cpu/ivf/IvfKnn.h"
+#include "kernels/cpu/ivf/IvfWays.h"
 
 namespace faiss_bits::cpu {
-
-/// How much there is to do.
-struct IvfSize {
-    idx_t largestTotal = 0; ///< vectors that a query meets, at most
-    double numPairs = 0;    ///< of a query and a vector
-    double numProbes = 0;   ///< of a query and a list with such vectors
-};
 
 /// A search: sweeps that are ever more exact, each for the queries that the
 /// ones before left.
@@ -34,8 +28,6 @@ class IvfSearch {
             idx_t blockRows,
             bool isGathered,
             IvfOutcomes& outcomes);
-    /// Are queries to meet the vectors of all their lists in one scan?
-    bool gathers(idx_t rows) const;
     void sweepByLists(
             const IvfSetup& setup,
             idx_t batchRows,
