@@ -104,9 +104,9 @@ constexpr int nearRows() {
 #endif
 }
 
-/// Sums of rows that are in a cache, lane by lane. Nothing is fetched, and no
-/// order of reads is kept, which costs more than twice the time where rows come
-/// from memory.
+/// Sums of rows that are in a cache, lane by lane: those of scanRow, bit for
+/// bit. Nothing is fetched, and no order of reads is kept, which costs more
+/// than twice the time where rows come from memory.
 template <class Terms, bool kSelf, class T, class Noted>
 HWY_INLINE void scanNearRows(
         const T* query,
@@ -148,7 +148,9 @@ HWY_INLINE void scanNearRows(
             }
         }
     }
-    for (; p + kLanes <= depth; p += kLanes) {
+    // Of two vectors each has a sum.
+    const idx_t whole = depth - (depth == 2 * kLanes);
+    for (; p + kLanes <= whole; p += kLanes) {
         const V q = loadedOnce(hn::Load(d, query + p));
         FAISS_BITS_UNROLL
         for (int r = 0; r < kRows; ++r) {
