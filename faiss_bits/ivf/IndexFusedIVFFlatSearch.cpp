@@ -321,7 +321,7 @@ void IndexFusedIVFFlat::searchLists_(
     const idx_t probes = n * search.nprobe;
     prefetch(*invlists, probes, assign);
     const FaissLists lists(*invlists);
-    std::vector<std::vector<idx_t>> allowed;
+    detail::AllowedPlaces allowed;
     if (search.sel) {
         allowed = detail::allowedPlaces(*search.sel, *invlists, probes, assign);
     }
@@ -336,7 +336,7 @@ void IndexFusedIVFFlat::searchLists_(
     problem.nprobe = search.nprobe;
     problem.probes = assign;
     problem.mostVectors = search.mostCodes;
-    problem.allowed = search.sel ? allowed.data() : nullptr;
+    problem.allowed = search.sel ? allowed.ofList.data() : nullptr;
     problem.k = search.k;
     problem.outDistances = distances;
     problem.outIds = labels;

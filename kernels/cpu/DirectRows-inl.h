@@ -9,6 +9,7 @@
 #include "kernels/cpu/Emit-inl.h"
 #include "kernels/cpu/KernelTypes.h"
 #include "kernels/cpu/MicroKernel-inl.h"
+#include "kernels/cpu/NearRows-inl.h"
 
 #if defined(FAISS_BITS_KERNELS_CPU_DIRECTROWS_INL_H_) == \
         defined(HWY_TARGET_TOGGLE)
@@ -46,75 +47,6 @@ HWY_INLINE hn::Vec<D> joinLanes(D d, hn::Vec<D> (&sums)[kCount]) {
 #endif
     return sums[0];
 }
-
-/// The first `count` components of a row, zeros behind.
-template <class D, class T = hn::TFromD<D>>
-HWY_INLINE hn::Vec<D> loadFirst(D d, const T* from, int count) {
-#if HWY_MEM_OPS_MIGHT_FAULT
-    HWY_ALIGN T lanes[hn::MaxLanes(D())] = {};
-    for (int i = 0; i < count; ++i) {
-        lanes[i] = from[i];
-    }
-    return hn::Load(d, lanes);
-#else
-    return hn::MaskedLoad(hn::FirstN(d, size_t(count)), d, from);
-#endif
-}
-
-/// Bytes between what is read and what is fetched: far enough for memory, and
-/// little beside a first-level cache.
-constexpr idx_t kFetchBytes = 8192;
-
-/// The rows of a scan.
-template <class T>
-struct ScanRows {
-    explicit ScanRows(const ScanJob<T>& job)
-            : vectors(job.vectors),
-              last(job.end - 1),
-              ahead(kFetchBytes / (idx_t(sizeof(T)) * job.depth) + 1),
-              depth(job.depth),
-              power(job.power) {}
-
-    const T* row(idx_t i) const {
-        return vectors.row(i);
-    }
-
-    RowView<T> vectors;
-    idx_t last;  ///< row
-    idx_t ahead; ///< rows between one that is read and one that is fetched
-    int depth;
-    PowerOf<T> power;
-};
-
-/// A vector that is loaded once, however often it is used: GCC loads it for
-/// each use where an operation can, and rows between lines cost two loads.
-template <class V>
-HWY_INLINE V loadedOnce(V x) {
-#if HWY_COMPILER_GCC_ACTUAL && HWY_ARCH_X86 && HWY_TARGET != HWY_SCALAR
-    asm("" : "+v"(x.raw));
-#endif
-    return x;
-}
-
-/// What a scan notes of the rows that it reads: nothing.
-struct NothingNoted {
-    static constexpr bool kSquares = false;
-};
-
-/// The largest sum of squares of a row, lane by lane. It takes a multiply-add
-/// for what is in a register anyway. NaN is none, or is the result.
-template <class T>
-struct SquaresNoted {
-    static constexpr bool kSquares = true;
-    using V = hn::Vec<hn::ScalableTag<T>>;
-
-    /// `i`: two in turn do not wait for each other.
-    HWY_INLINE void take(V squares, int i = 0) {
-        most[i % 2] = hn::Max(squares, most[i % 2]);
-    }
-
-    V most[2];
-};
 
 /// Sums of one row, lane by lane. Memory is read in order, which the prefetch
 /// of processors needs to keep up; four sums hide the latency of an addition.
@@ -200,8 +132,9 @@ HWY_INLINE hn::Vec<hn::ScalableTag<T>> scanRow(
 }
 
 /// One value for each of as many rows as there are lanes, `valid` of which
-/// exist. With kSelf, rows are their own queries.
-template <class Terms, bool kSelf, class T, class Noted>
+/// exist. With kSelf, rows are their own queries; with kNear, rows are in a
+/// cache.
+template <class Terms, bool kSelf, bool kNear, class T, class Noted>
 HWY_INLINE hn::Vec<hn::ScalableTag<T>> scanAnyRows(
         const T* query,
         const ScanRows<T>& rows,
@@ -222,6 +155,7 @@ HWY_INLINE hn::Vec<hn::ScalableTag<T>> scanAnyRows(
     const T* next = rows.row(first);
     for (int group = 0; group < kGroups; ++group) {
         hn::Vec<decltype(d)> sums[kRows];
+        const T* near[kRows];
         FAISS_BITS_UNROLL
         for (int i = 0; i < kRows; ++i) {
             const T* row = next;
@@ -234,7 +168,18 @@ HWY_INLINE hn::Vec<hn::ScalableTag<T>> scanAnyRows(
                 row = rows.row(first + each);
                 ahead = rows.row(fetched + each);
             }
-            sums[i] = scanRow<Terms, kSelf>(query, row, ahead, rows, noted);
+            if constexpr (kNear) {
+                near[i] = row;
+            } else {
+                sums[i] = scanRow<Terms, kSelf>(query, row, ahead, rows, noted);
+            }
+        }
+        if constexpr (kNear) {
+            FAISS_BITS_UNROLL
+            for (int i = 0; i < kRows; i += nearRows<T>()) {
+                scanNearRows<Terms, kSelf>(
+                        query, near + i, rows, noted, sums + i);
+            }
         }
         hn::Store(joinLanes<Terms>(d, sums), d, joined + group * kLanes);
     }
@@ -308,9 +253,10 @@ HWY_INLINE hn::Vec<hn::ScalableTag<T>> scanTriples(
     return Terms::join(d, Terms::join(d, x[0], x[1]), x[2]);
 }
 
-/// How the rows of a scan are read: kAnyDepth, or as many components that are
-/// one behind the other.
+/// How the rows of a scan are read: kAnyDepth, kNearRows where these are in a
+/// cache, or as many components that are one behind the other.
 constexpr int kAnyDepth = 0;
+constexpr int kNearRows = -1;
 
 template <class Terms, bool kSelf, int kDepth, class T, class Noted>
 HWY_INLINE hn::Vec<hn::ScalableTag<T>> scanRows(
@@ -319,7 +265,7 @@ HWY_INLINE hn::Vec<hn::ScalableTag<T>> scanRows(
         idx_t first,
         int valid,
         Noted& noted) {
-    if constexpr (kDepth != kAnyDepth) {
+    if constexpr (kDepth > 0) {
         if (HWY_LIKELY(valid >= lanesOf<T>())) {
             const T* row = rows.row(first);
             if constexpr (kDepth == 3) {
@@ -330,7 +276,7 @@ HWY_INLINE hn::Vec<hn::ScalableTag<T>> scanRows(
             }
         }
     }
-    return scanAnyRows<Terms, kSelf>(
+    return scanAnyRows<Terms, kSelf, kDepth == kNearRows>(
             query, rows, first, std::max(valid, 1), noted);
 }
 

@@ -80,7 +80,7 @@ HWY_INLINE T largestSquareOf(const SquaresNoted<T>& noted) {
         most = std::max(most, lane);
     }
     // Lanes hold sums of parts of a row, or single components of some rows.
-    return kDepth == kAnyDepth ? sum : kDepth * most;
+    return kDepth > 0 ? kDepth * most : sum;
 }
 
 template <KernelMetric kMetric, int kDepth, class T>
@@ -151,8 +151,15 @@ void scanDirect(const ScanJob<T>& job) {
         case 16:
             return scanShort<kMetric, 16>(job);
         default:
-            return scanDirectly<kMetric, kAnyDepth>(job);
+            break;
     }
+    if constexpr (
+            kMetric == KernelMetric::L2 || kMetric == KernelMetric::Product) {
+        if (job.isNear) {
+            return scanDirectly<kMetric, kNearRows>(job);
+        }
+    }
+    return scanDirectly<kMetric, kAnyDepth>(job);
 }
 
 } // namespace HWY_NAMESPACE

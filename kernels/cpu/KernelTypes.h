@@ -178,6 +178,10 @@ struct TileJob {
     Sink<T>* sink = nullptr;
 };
 
+/// Vectors of so many bytes are taken to be in a cache of a core, or near it,
+/// where they are searched again and again.
+constexpr double kNearBytes = 2 << 20;
+
 /// Vectors against few queries, without packing.
 template <class T>
 struct ScanJob {
@@ -190,6 +194,7 @@ struct ScanJob {
     int depth = 0;
     T power = 0;
     Sink<T>* sink = nullptr;
+    bool isNear = false; ///< the vectors are up to kNearBytes
     /// Product, if not null: raised to what no |x|^2 is above, but for its
     /// rounding. It may be some times as much.
     T* largestSquare = nullptr;

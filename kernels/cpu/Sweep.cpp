@@ -287,6 +287,8 @@ struct VectorSweep {
         job.depth = setup.depth;
         job.power = setup.power;
         job.sink = &sinks[part];
+        job.isNear = double(setup.numVectors) * setup.depth * sizeof(T) <=
+                kNearBytes;
         T largestSquare = 0;
         std::vector<T> scales;
         if (setup.lengths) {

@@ -120,6 +120,7 @@ class IvfCpuData {
                     allowed[list].push_back(place);
                 }
             }
+            allowedPlaces.emplace_back(allowed[list]);
         }
     }
 
@@ -134,7 +135,7 @@ class IvfCpuData {
         p.nprobe = c.nprobe;
         p.probes = probes.data();
         p.mostVectors = c.mostVectors;
-        p.allowed = c.filtered ? allowed.data() : nullptr;
+        p.allowed = c.filtered ? allowedPlaces.data() : nullptr;
         p.k = c.k;
         p.givePlaces = c.givePlaces;
         return p;
@@ -220,6 +221,7 @@ class IvfCpuData {
     std::vector<float> queries;
     std::vector<idx_t> probes;
     std::vector<std::vector<idx_t>> allowed;
+    std::vector<cpu::IvfPlaces> allowedPlaces; ///< in `allowed`
 };
 
 inline std::vector<float> uniformRows(idx_t n, int d, uint32_t seed) {

@@ -15,6 +15,7 @@ const IvfWay kWays[] = {
         IvfWay::Auto,
         IvfWay::Tiles,
         IvfWay::Direct,
+        IvfWay::Gathered,
         IvfWay::Exact};
 
 void expectAllWays(const IvfCpuData& data) {
@@ -207,7 +208,7 @@ TEST(TestIvfCpu, StatsSayWhichWayQueriesWent) {
     c.numLists = 6;
     c.nprobe = 6;
     c.d = 32;
-    for (IvfWay way : {IvfWay::Tiles, IvfWay::Direct}) {
+    for (IvfWay way : {IvfWay::Tiles, IvfWay::Direct, IvfWay::Gathered}) {
         const IvfCpuData data = uniformData(c);
         cpu::IvfKnnProblem p = data.problem();
         p.choice.way = way;

@@ -6,12 +6,7 @@
 
 namespace faiss_bits::cpu {
 
-void IvfBlock::build(
-        const IvfSetup& setup,
-        idx_t first,
-        idx_t count,
-        idx_t mostColumns) {
-    const IvfKnnProblem& problem = setup.problem;
+void IvfBlock::clear(idx_t first, idx_t count) {
     first_ = first;
     numSlots_ = largestTotal_ = 0;
     numPairs_ = 0;
@@ -20,39 +15,57 @@ void IvfBlock::build(
     pairs_.clear();
     shortPairs_.clear();
     totals_.assign(count, 0);
+}
+
+template <class Take>
+void IvfBlock::forEachList(const IvfSetup& setup, idx_t row, const Take& take) {
+    const IvfKnnProblem& problem = setup.problem;
+    const idx_t* probes =
+            problem.probes + setup.query(first_ + row) * problem.nprobe;
+    idx_t left = problem.mostVectors;
+    for (idx_t i = 0; i < problem.nprobe; ++i) {
+        const idx_t list = probes[i];
+        const idx_t length = list < 0 ? 0 : problem.lists->length(list);
+        if (length == 0) {
+            continue;
+        }
+        const IvfPlaces* allowed = setup.allowed(list);
+        idx_t columns = allowed ? idx_t(allowed->size()) : length;
+        const bool isShort = problem.mostVectors > 0 && length > left;
+        if (isShort) {
+            columns = allowed
+                    ? std::lower_bound(allowed->begin(), allowed->end(), left) -
+                            allowed->begin()
+                    : left;
+        }
+        totals_[row] += columns;
+        if (columns > 0) {
+            take(list, columns, isShort);
+        }
+        left -= length;
+        if (problem.mostVectors > 0 && left <= 0) {
+            break;
+        }
+    }
+    largestTotal_ = std::max(largestTotal_, totals_[row]);
+    numPairs_ += double(totals_[row]);
+}
+
+void IvfBlock::build(
+        const IvfSetup& setup,
+        idx_t first,
+        idx_t count,
+        idx_t mostColumns) {
+    const IvfKnnProblem& problem = setup.problem;
+    clear(first, count);
     for (idx_t row = 0; row < count; ++row) {
-        const idx_t* probes =
-                problem.probes + setup.query(first + row) * problem.nprobe;
-        idx_t left = problem.mostVectors;
-        for (idx_t i = 0; i < problem.nprobe; ++i) {
-            const idx_t list = probes[i];
-            const idx_t length = list < 0 ? 0 : problem.lists->length(list);
-            if (length == 0) {
-                continue;
-            }
-            const std::vector<idx_t>* allowed = setup.allowed(list);
-            idx_t columns = allowed ? idx_t(allowed->size()) : length;
-            const bool isShort = problem.mostVectors > 0 && length > left;
+        forEachList(setup, row, [&](idx_t list, idx_t columns, bool isShort) {
             if (isShort) {
-                columns = allowed
-                        ? std::lower_bound(
-                                  allowed->begin(), allowed->end(), left) -
-                                allowed->begin()
-                        : left;
-            }
-            totals_[row] += columns;
-            if (columns > 0 && isShort) {
                 shortPairs_.push_back({list, columns, int32_t(row)});
-            } else if (columns > 0) {
+            } else {
                 pairs_.push_back({list, int32_t(row)});
             }
-            left -= length;
-            if (problem.mostVectors > 0 && left <= 0) {
-                break;
-            }
-        }
-        largestTotal_ = std::max(largestTotal_, totals_[row]);
-        numPairs_ += double(totals_[row]);
+        });
     }
     sortPairs(setup);
     rows_.reserve(pairs_.size() + shortPairs_.size());
@@ -62,7 +75,7 @@ void IvfBlock::build(
         for (; end < pairs_.size() && pairs_[end].list == list; ++end) {
             rows_.push_back(pairs_[end].row);
         }
-        const std::vector<idx_t>* allowed = setup.allowed(list);
+        const IvfPlaces* allowed = setup.allowed(list);
         addItems(
                 list,
                 allowed ? idx_t(allowed->size()) : problem.lists->length(list),
@@ -76,11 +89,30 @@ void IvfBlock::build(
         rows_.push_back(pair.row);
         addItems(pair.list, pair.columns, mostColumns, place, 1);
     }
+    findItemsOfSlots();
+}
+
+void IvfBlock::buildByRows(const IvfSetup& setup, idx_t first, idx_t count) {
+    clear(first, count);
+    firstItems_.resize(count + 1);
+    for (idx_t row = 0; row < count; ++row) {
+        firstItems_[row] = idx_t(items_.size());
+        rows_.push_back(int32_t(row));
+        forEachList(setup, row, [&](idx_t list, idx_t columns, bool) {
+            items_.push_back({list, 0, columns, numSlots_, row, 1});
+            numSlots_ += columns;
+        });
+    }
+    firstItems_[count] = idx_t(items_.size());
+    findItemsOfSlots();
+}
+
+void IvfBlock::findItemsOfSlots() {
     BITS_THROW_IF_NOT_FMT(
             numSlots_ <= INT32_MAX,
             "the lists that %lld queries probe have %lld vectors together: up "
             "to 2^31 - 1 can be searched",
-            (long long)count,
+            (long long)numRows(),
             (long long)numSlots_);
     itemOfSlots_.resize((numSlots_ >> kSlotBits) + 1);
     size_t item = 0;

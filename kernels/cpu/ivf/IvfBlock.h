@@ -27,7 +27,17 @@ class IvfBlock {
             idx_t first,
             idx_t count,
             idx_t mostColumns);
+    /// The same, but every item is met by one row, and those of a row are
+    /// neighbours: to scan them at a time.
+    void buildByRows(const IvfSetup& setup, idx_t first, idx_t count);
 
+    /// After buildByRows(): the items of a row.
+    const IvfItem* beginOf(idx_t row) const {
+        return items_.data() + firstItems_[row];
+    }
+    const IvfItem* endOf(idx_t row) const {
+        return items_.data() + firstItems_[row + 1];
+    }
     const std::vector<IvfItem>& items() const {
         return items_;
     }
@@ -72,6 +82,13 @@ class IvfBlock {
             idx_t firstPair,
             idx_t numPairs);
     void sortPairs(const IvfSetup& setup);
+    void clear(idx_t first, idx_t count);
+    /// Calls take(list, columns, isShort) for what a row meets of its lists,
+    /// empty ones aside, and notes its total.
+    template <class Take>
+    void forEachList(const IvfSetup& setup, idx_t row, const Take& take);
+    /// Once all items are there.
+    void findItemsOfSlots();
 
     struct Pair {
         idx_t list;
@@ -89,6 +106,7 @@ class IvfBlock {
     std::vector<int32_t> rows_;
     std::vector<idx_t> totals_;
     std::vector<int32_t> itemOfSlots_; ///< of every 64th slot
+    std::vector<idx_t> firstItems_;    ///< [rows + 1]
     std::vector<Pair> pairs_, sorted_;
     std::vector<ShortPair> shortPairs_;
     std::vector<idx_t> places_;

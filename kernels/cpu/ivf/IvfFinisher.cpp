@@ -201,7 +201,7 @@ void IvfFinisher::findRows(const IvfBlock& block) {
     for (size_t i = 0; i < wanted_.size();) {
         const IvfItem& item = block.itemOfSlot(wanted_[i].slot);
         const OpenIvfList list(lists, item.list);
-        const std::vector<idx_t>* allowed = setup_.allowed(item.list);
+        const IvfPlaces* allowed = setup_.allowed(item.list);
         for (; i < wanted_.size(); ++i) {
             const idx_t column = wanted_[i].slot - item.firstSlot;
             if (column < 0 || column >= item.count) {
@@ -300,7 +300,7 @@ void IvfFinisher::write(
                 const int32_t slot = attempt.slots[entry.id()];
                 const IvfItem& item = block.itemOfSlot(slot);
                 const idx_t column = item.begin + (slot - item.firstSlot);
-                const std::vector<idx_t>* allowed = setup_.allowed(item.list);
+                const IvfPlaces* allowed = setup_.allowed(item.list);
                 return IvfPlace{
                         item.list, allowed ? (*allowed)[column] : column};
             });

@@ -58,7 +58,11 @@ IvfSize checkIvf(const IvfKnnProblem& p) {
                     (long long)(query * p.nprobe + i),
                     (long long)list,
                     (long long)p.numLists);
-            total += list < 0 ? 0 : p.lists->length(list);
+            const idx_t columns = list < 0 ? 0
+                    : p.allowed            ? idx_t(p.allowed[list].size())
+                                           : p.lists->length(list);
+            total += columns;
+            size.numProbes += columns > 0;
         }
         size.largestTotal = std::max(size.largestTotal, total);
         size.numPairs += double(total);

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <functional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -10,6 +11,9 @@
 /// Search in inverted lists on the CPU. No FAISS, no CUDA and no SIMD header
 /// here.
 namespace faiss_bits::cpu {
+
+/// Some places of a list, ascending.
+using IvfPlaces = std::span<const idx_t>;
 
 /// Inverted lists of float32 vectors, wherever they lie. Asked by several
 /// threads at a time. What it throws ends the search.
@@ -34,7 +38,10 @@ enum class IvfWay : uint8_t {
     Auto,
     Tiles,  ///< a packed piece of the list meets tiles of packed queries
     Direct, ///< one query at a time, nothing packed
-    Exact,  ///< canonical distances of all
+    /// One query at a time: all vectors of its lists in one scan. Of lists
+    /// that stay where they are; others go the way that Auto finds.
+    Gathered,
+    Exact, ///< canonical distances of all
 };
 
 /// What threads share.
@@ -70,7 +77,7 @@ struct IvfKnnProblem {
     idx_t mostVectors = 0;
     /// [numLists] Places of each list to search in, ascending; of the lists in
     /// `probes` alone they are read. nullptr: all.
-    const std::vector<idx_t>* allowed = nullptr;
+    const IvfPlaces* allowed = nullptr;
 
     idx_t k = 0;                   ///< neighbours of a query, 1 or more
     float* outDistances = nullptr; ///< [numQueries, k]

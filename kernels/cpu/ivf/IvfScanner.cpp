@@ -3,16 +3,14 @@
 #include <algorithm>
 #include <limits>
 
+#include "kernels/cpu/ivf/IvfWays.h"
+
 namespace faiss_bits::cpu {
 
 namespace {
 
 /// Values that a packed panel needs behind its end.
 constexpr idx_t kPanelSlack = 16;
-
-/// Up to so many queries of a list it is more work to pack it than what tiles
-/// save.
-constexpr idx_t kFewQueries = 2;
 
 /// Bytes of a packed piece of a list, and of queries that meet it in turn: both
 /// fit into the cache of a core.
@@ -42,13 +40,14 @@ void IvfScanner::scan(
         const Sink<float>& sink,
         IvfWaysUsed& used) {
     const OpenIvfList list(*setup_.problem.lists, item.list);
-    const std::vector<idx_t>* allowed = setup_.allowed(item.list);
+    const IvfPlaces* allowed = setup_.allowed(item.list);
     const RowView<float> vectors = {
             list.rows(),
             setup_.search.depth,
             allowed ? allowed->data() : nullptr};
-    const bool isDirect = setup_.way == IvfWay::Auto
-            ? item.numPairs <= kFewQueries
+    const bool isDirect =
+            setup_.way == IvfWay::Auto || setup_.way == IvfWay::Gathered
+            ? item.numPairs <= fewQueries(item.count, setup_.search.depth)
             : setup_.way == IvfWay::Direct;
     Sink<float> own = sink;
     if (isDirect) {
@@ -58,6 +57,38 @@ void IvfScanner::scan(
         used.tiles = true;
         scanTiles(block, item, vectors, own);
     }
+}
+
+void IvfScanner::scanRow(
+        const IvfBlock& block,
+        idx_t row,
+        const Sink<float>& sink,
+        IvfWaysUsed& used) {
+    const IvfItem* const begin = block.beginOf(row);
+    const IvfItem* const end = block.endOf(row);
+    if (begin == end) {
+        return;
+    }
+    const idx_t depth = setup_.search.depth;
+    offsets_.resize(block.total(row));
+    const float* base = nullptr;
+    idx_t* to = offsets_.data();
+    for (const IvfItem* item = begin; item < end; ++item) {
+        const OpenIvfList list(*setup_.problem.lists, item->list);
+        base = base ? base : list.rows();
+        // Not pointers into one array: their numbers are subtracted.
+        const idx_t first =
+                (intptr_t(list.rows()) - intptr_t(base)) / idx_t(sizeof(float));
+        const IvfPlaces* allowed = setup_.allowed(item->list);
+        for (idx_t i = 0; i < item->count; ++i) {
+            *to++ = first + (allowed ? (*allowed)[i] : i) * depth;
+        }
+    }
+    IvfItem all = *begin;
+    all.count = block.total(row);
+    Sink<float> own = sink;
+    used.direct = true;
+    scanDirect(block, all, {base, 1, offsets_.data()}, own);
 }
 
 void IvfScanner::scanDirect(
@@ -108,6 +139,8 @@ void IvfScanner::scanDirect(
         for (idx_t i = 0; i < rows; ++i) {
             job.queries = queries_.get() + i * stride;
             job.largestSquare = i == 0 ? &largest : nullptr;
+            // The query before has read the piece.
+            job.isNear = setup_.isNear || i > 0;
             sink.filter = filters_.data() + i;
             sink.places = places + i;
             search.kernels.scanDirect(job);

@@ -26,6 +26,14 @@ class IvfScanner {
             const Sink<float>& sink,
             IvfWaysUsed& used);
 
+    /// The same for all items of a row of a block that was built by rows, at a
+    /// time. Of lists that stay where they are.
+    void scanRow(
+            const IvfBlock& block,
+            idx_t row,
+            const Sink<float>& sink,
+            IvfWaysUsed& used);
+
    private:
     void scanDirect(
             const IvfBlock& block,
@@ -44,11 +52,11 @@ class IvfScanner {
             const std::vector<int32_t>& rows,
             idx_t from,
             Sink<float>& sink);
-    void reserve(size_t rows, size_t packedRows, size_t vectors);
 
     const IvfSetup& setup_;
     std::vector<int32_t> places_, all_, below_;
     std::vector<idx_t> queryIds_;
+    std::vector<idx_t> offsets_; ///< of vectors from the first list, in floats
     std::vector<float> filters_, terms_;
     AlignedBuffer<float> queries_, vectors_, vectorTerms_, partial_;
     size_t queriesSize_ = 0, vectorsSize_ = 0, partialSize_ = 0;

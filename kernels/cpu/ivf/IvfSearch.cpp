@@ -31,6 +31,10 @@ constexpr idx_t kMostRows = 1024;
 constexpr idx_t kRowsPerThread = 32;
 constexpr idx_t kSharedBytes = 8 << 20;
 
+/// Most queries of a block that is scanned row by row: as many as are finished
+/// together.
+constexpr idx_t kMostGathered = 32;
+
 /// Rows that a thread finishes at a time where all share a block.
 constexpr idx_t kRowsPerJob = 8;
 
@@ -123,6 +127,10 @@ void IvfSearch::run() {
 IvfSetup IvfSearch::setupFor(KernelMetric metric, Lengths<float>* lengths)
         const {
     IvfSetup setup = {problem_, {}, {}, problem_.choice.way};
+    // If other lists are about as long as those that are probed.
+    setup.isNear = size_.numPairs / std::max(1.0, size_.numProbes) *
+                    double(problem_.numLists) * problem_.d * sizeof(float) <=
+            kNearBytes;
     setup.canonical = canonicalKernelsFor<float>(metric_, target_);
     Setup<float>& search = setup.search;
     search.metric = metric;
@@ -159,6 +167,15 @@ void IvfSearch::sweep(KernelMetric metric) {
     const idx_t uninterrupted = problem_.interrupt
             ? std::max<idx_t>(1, idx_t(kOperationsPerBlock / (perRow + 1)))
             : mostRows;
+    if (gathersLists(problem_, size_, threads_, rows)) {
+        const idx_t most = std::clamp<idx_t>(
+                INT32_MAX / std::max<idx_t>(1, size_.largestTotal),
+                1,
+                std::min({mostRows, uninterrupted, kMostGathered}));
+        const idx_t blocks = roundUp(partsOf(rows, most), threads_);
+        sweepByQueries(setup, partsOf(rows, blocks), true, outcomes);
+        return endSweep(outcomes);
+    }
     const bool byQueries = problem_.choice.sharing == IvfSharing::Auto
             ? rows >= kRowsPerThread * threads_ &&
                     rows * threads_ * bytes > kSharedBytes &&
@@ -168,13 +185,17 @@ void IvfSearch::sweep(KernelMetric metric) {
         // As many blocks for each thread, of about as many queries.
         const idx_t blocks = roundUp(
                 partsOf(rows, std::min(mostRows, uninterrupted)), threads_);
-        sweepByQueries(setup, partsOf(rows, blocks), outcomes);
+        sweepByQueries(setup, partsOf(rows, blocks), false, outcomes);
     } else {
         const idx_t most = problem_.choice.queryBlock
                 ? mostRows
                 : std::max<idx_t>(1, kBytesPerThread / bytes);
         sweepByLists(setup, partsOf(rows, partsOf(rows, most)), outcomes);
     }
+    endSweep(outcomes);
+}
+
+void IvfSearch::endSweep(const IvfOutcomes& outcomes) {
     rescored_ += outcomes.rescored;
     std::vector<idx_t> left;
     tied_ = outcomes.tied;
@@ -189,6 +210,7 @@ void IvfSearch::sweep(KernelMetric metric) {
 void IvfSearch::sweepByQueries(
         const IvfSetup& setup,
         idx_t blockRows,
+        bool isGathered,
         IvfOutcomes& outcomes) {
     struct Worker {
         explicit Worker(const IvfSetup& setup)
@@ -223,10 +245,18 @@ void IvfSearch::sweepByQueries(
                     Worker& mine = *workers[thread];
                     const idx_t first = (begin + i) * blockRows;
                     const idx_t count = std::min(blockRows, rows - first);
-                    mine.block.build(setup, first, count, INT32_MAX);
-                    mine.selection.reset(mine.block);
-                    for (const IvfItem& item : mine.block.items()) {
-                        mine.selection.scan(item, 0, mine.scanner);
+                    if (isGathered) {
+                        mine.block.buildByRows(setup, first, count);
+                        mine.selection.reset(mine.block);
+                        for (idx_t row = 0; row < count; ++row) {
+                            mine.selection.scanRow(row, mine.scanner);
+                        }
+                    } else {
+                        mine.block.build(setup, first, count, INT32_MAX);
+                        mine.selection.reset(mine.block);
+                        for (const IvfItem& item : mine.block.items()) {
+                            mine.selection.scan(item, 0, mine.scanner);
+                        }
                     }
                     mine.finisher.finish(mine.selection, 0, count, outcomes);
                 });
@@ -301,7 +331,8 @@ void IvfSearch::searchExactly() {
     if (left_.empty()) {
         return;
     }
-    const IvfSetup setup = setupFor(metric_, nullptr);
+    Lengths<float> lengths;
+    const IvfSetup setup = setupFor(metric_, &lengths);
     std::vector<IvfExactSearch> workers;
     for (int thread = 0; thread < threads_; ++thread) {
         workers.emplace_back(setup);

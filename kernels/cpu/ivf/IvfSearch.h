@@ -5,14 +5,9 @@
 
 #include "kernels/cpu/ivf/IvfFinisher.h"
 #include "kernels/cpu/ivf/IvfKnn.h"
+#include "kernels/cpu/ivf/IvfWays.h"
 
 namespace faiss_bits::cpu {
-
-/// How much there is to do.
-struct IvfSize {
-    idx_t largestTotal = 0; ///< vectors that a query meets, at most
-    double numPairs = 0;    ///< of a query and a vector
-};
 
 /// A search: sweeps that are ever more exact, each for the queries that the
 /// ones before left.
@@ -31,11 +26,14 @@ class IvfSearch {
     void sweepByQueries(
             const IvfSetup& setup,
             idx_t blockRows,
+            bool isGathered,
             IvfOutcomes& outcomes);
     void sweepByLists(
             const IvfSetup& setup,
             idx_t batchRows,
             IvfOutcomes& outcomes);
+    /// Takes those that are done out of left_.
+    void endSweep(const IvfOutcomes& outcomes);
     void searchExactly();
 
     const IvfKnnProblem& problem_;

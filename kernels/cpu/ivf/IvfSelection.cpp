@@ -104,6 +104,10 @@ void IvfSelection::scan(const IvfItem& item, int part, IvfScanner& scanner) {
     }
 }
 
+void IvfSelection::scanRow(idx_t row, IvfScanner& scanner) {
+    scanner.scanRow(*block_, row, sinks_[0], used_[0]);
+}
+
 IvfCandidates IvfSelection::candidatesOf(idx_t row, float* keys, int32_t* slots)
         const {
     IvfCandidates found;

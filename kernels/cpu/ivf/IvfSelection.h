@@ -40,6 +40,8 @@ class IvfSelection {
     /// An item's keys into a part. A limit that one part has found holds for
     /// all.
     void scan(const IvfItem& item, int part, IvfScanner& scanner);
+    /// All items of a row of a block that was built by rows, into the one part.
+    void scanRow(idx_t row, IvfScanner& scanner);
 
     /// Of a row, those of all parts; `keys` and `slots` have room for
     /// mostCandidates(), and are used where there is more than one part.

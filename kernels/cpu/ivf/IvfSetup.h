@@ -16,12 +16,13 @@ struct IvfSetup {
     Setup<float> search;
     CanonicalKernels<float> canonical;
     IvfWay way = IvfWay::Auto;
+    bool isNear = false; ///< all lists together are up to kNearBytes
 
     idx_t query(idx_t row) const {
         return search.queries.ids ? search.queries.ids[row] : row;
     }
     /// Places of a list that count; nullptr: all.
-    const std::vector<idx_t>* allowed(idx_t list) const {
+    const IvfPlaces* allowed(idx_t list) const {
         return problem.allowed ? problem.allowed + list : nullptr;
     }
 };
