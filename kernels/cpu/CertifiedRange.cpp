@@ -23,9 +23,10 @@ namespace faiss_bits::cpu {
 
 namespace {
 
-/// Up to so many queries canonical distances of all pairs are less work where
-/// nothing is packed.
+/// Up to so many queries, from so many components on, canonical distances of
+/// all pairs are less work where nothing is packed.
 constexpr idx_t kFewQueries = 8;
+constexpr int kDeep = 32;
 
 /// Queries whose candidates are given canonical keys together.
 constexpr idx_t kRowsTogether = 16;
@@ -50,7 +51,8 @@ class CertifiedRange {
         if (plan.variant == Variant::Direct) {
             scanDirectly(plan.threads, false);
         } else if (areManyInRange(setup_, kernels_, limit_)) {
-            if (isFree && setup_.numQueries <= kFewQueries) {
+            if (isFree && setup_.numQueries <= kFewQueries &&
+                setup_.depth >= kDeep) {
                 scanDirectly(plan.threads, true);
             } else {
                 sweepAllPairs();

@@ -64,14 +64,15 @@ bool areManyInRange(
          setup.metric != KernelMetric::Product)) {
         return share > 0.125;
     }
-    // Nanoseconds of a query: what products in float64 take more than those in
-    // float32, and what the candidates do (docs/design/cpu_range.md).
+    // Nanoseconds of a query: what products in float64, and keys that are
+    // stored first, take more than those in float32, and what the candidates do
+    // (docs/design/cpu_range.md).
     const double n = double(setup.numVectors), d = setup.depth;
     const double ofComponent = kernels.prefersAllPairs ? 0.22 : 0.1;
     const double tile = setup.common.tileVectors;
-    const double pairs = std::ceil(n / tile) * tile * d;
-    return 0.02 * pairs <
-            90 + share * n * (2.5 + ofComponent * std::max(d, 8.0));
+    const double pairs = std::ceil(n / tile) * tile;
+    return pairs * (0.4 + 0.02 * d) <
+            90 + share * n * (8 + ofComponent * std::max(d, 8.0));
 }
 
 template bool areManyInRange(

@@ -18,6 +18,11 @@ constexpr idx_t kPieceBytes = 1 << 20, kMostOfPiece = 4096;
 /// Values that kernels may write behind the end of a row.
 constexpr idx_t kSlack = 64;
 
+/// Do bounds of errors need to know of the vectors?
+bool needsLengths(KernelMetric metric) {
+    return metric == KernelMetric::Product || metric == KernelMetric::Cosine;
+}
+
 template <class T>
 idx_t pieceOf(const Setup<T>& setup) {
     const idx_t tile = setup.common.tileVectors;
@@ -94,11 +99,23 @@ void RangeScanner<T>::sweep(
         idx_t end) {
     terms_.assign(queries.count(), T(0)); // keys are whole
     Sink<T> sink;
-    sink.kind = SinkKind::Store;
     sink.queryTerm = terms_.data();
-    sink.distances = keys_.get();
-    sink.distanceStride = stride_;
-    sink.firstId = begin;
+    if (needsLengths(setup_.metric)) {
+        sink.kind = SinkKind::Store;
+        sink.distances = keys_.get();
+        sink.distanceStride = stride_;
+        sink.firstId = begin;
+    } else {
+        hits_.resize(queries.count());
+        for (auto& hits : hits_) {
+            hits.clear();
+        }
+        states_.assign(queries.count(), RowState::Below);
+        sink.kind = SinkKind::Range;
+        sink.filter = sink.limit = limits_.data();
+        sink.state = states_.data();
+        sink.hits = hits_.data();
+    }
     ScanJob<T> job;
     job.queries = queries.rows();
     job.queryStride = queries.stride();
@@ -130,6 +147,25 @@ void RangeScanner<T>::sweep(
 }
 
 template <class T>
+void RangeScanner<T>::reachOf(const RangeQueries<T>& queries) {
+    const ErrorBound<T> bound(setup_, true);
+    constexpr T kInfinity = std::numeric_limits<T>::infinity();
+    reaches_.resize(queries.count());
+    limits_.resize(queries.count());
+    for (idx_t i = 0; i < queries.count(); ++i) {
+        const CanonicalQuery& query = queries.prepared(i);
+        // A query with NaN has no result.
+        const T reach = std::isnan(query.squares) ? -kInfinity
+                                                  : bound.reach(limit_, query);
+        reaches_[i] = reach;
+        // What is at the reach is within it.
+        limits_[i] = reach > -kInfinity && reach < kInfinity
+                ? std::nextafter(reach, kInfinity)
+                : -kInfinity;
+    }
+}
+
+template <class T>
 void RangeScanner<T>::find(
         const RangeQueries<T>& queries,
         const RowView<T>& vectors,
@@ -139,35 +175,43 @@ void RangeScanner<T>::find(
     reserve(queries.count(), count);
     Lengths<T> lengths;
     setup_.lengths = &lengths;
+    const bool isStored = needsLengths(setup_.metric);
+    if (!isStored) {
+        reachOf(queries);
+    }
     if (!takesAll_) {
         sweep(queries, vectors, begin, end);
     }
-    const ErrorBound<T> bound(setup_, true);
+    if (isStored) {
+        reachOf(queries);
+    }
     constexpr T kInfinity = std::numeric_limits<T>::infinity();
     lists_.clear();
     found_.clear();
     for (idx_t i = 0; i < queries.count(); ++i) {
-        const CanonicalQuery& query = queries.prepared(i);
-        if (std::isnan(query.squares)) {
-            continue; // a query with NaN has no result
-        }
         T* keys = keys_.get() + i * stride_;
         CandidateId<T>* ids = ids_.get() + i * stride_;
-        const T reach = takesAll_ ? kInfinity : bound.reach(limit_, query);
-        idx_t left = count;
-        if (reach < kInfinity) {
+        idx_t left = 0;
+        if (reaches_[i] == -kInfinity) {
+            continue;
+        } else if (takesAll_ || reaches_[i] == kInfinity) {
+            left = count;
+            std::iota(ids, ids + count, CandidateId<T>(begin));
+        } else if (isStored) {
             NarrowJob<T> job;
             job.keys = job.outKeys = keys;
             job.outIds = ids;
             job.firstId = begin;
             job.count = count;
-            left = setup_.common.keepUnder(job, reach).count;
+            left = setup_.common.keepUnder(job, reaches_[i]).count;
         } else {
-            std::iota(ids, ids + count, CandidateId<T>(begin));
+            for (const RangeHit<T>& hit : hits_[i]) {
+                ids[left++] = hit.id;
+            }
         }
         if (left > 0) {
             rescored_ += left;
-            lists_.push_back({query, ids, left, keys});
+            lists_.push_back({queries.prepared(i), ids, left, keys});
             found_.push_back({i, ids, left, keys});
         }
     }

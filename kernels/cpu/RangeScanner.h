@@ -93,13 +93,15 @@ class RangeScanner {
 
    private:
     void reserve(idx_t rows, idx_t columns);
-    /// Keys of a piece by the plain kernels, and what bounds their errors, to
-    /// the setup's lengths.
+    /// Keys of a piece by the plain kernels: all to keys_, and what bounds
+    /// their errors to the setup's lengths; or where that needs no lengths,
+    /// those within the limits to hits_.
     void sweep(
             const RangeQueries<T>& queries,
             const RowView<T>& vectors,
             idx_t begin,
             idx_t end);
+    void reachOf(const RangeQueries<T>& queries);
     /// Fills found_.
     void find(
             const RangeQueries<T>& queries,
@@ -120,6 +122,9 @@ class RangeScanner {
     AlignedBuffer<T> keys_;
     AlignedBuffer<CandidateId<T>> ids_;
     std::vector<T> terms_, scales_;
+    std::vector<T> reaches_, limits_; ///< of the queries
+    std::vector<RowState> states_;
+    std::vector<std::vector<RangeHit<T>>> hits_;
     std::vector<RescoreList<T>> lists_;
     std::vector<Found> found_;
 };
