@@ -8,7 +8,8 @@ namespace faiss_bits::cpu {
 
 namespace {
 
-/// Of pairs spread over all: the share with a key under the limit.
+/// Of pairs spread over all: the share with a key under the limit, or at it,
+/// which makes a candidate too.
 template <class T>
 double shareUnder(
         const Setup<T>& setup,
@@ -46,7 +47,7 @@ double shareUnder(
     kernels.rescore(job);
     const idx_t pairs = numQueries * numVectors;
     const auto under = std::count_if(
-            keys, keys + pairs, [&](T key) { return key < limit; });
+            keys, keys + pairs, [&](T key) { return key <= limit; });
     // Not none for none: a sample has few.
     return (double(under) + 0.1) / double(pairs);
 }

@@ -206,10 +206,13 @@ class IvfRange {
         // Not the difference of pointers: they are of different arrays.
         const idx_t first = idx_t(uintptr_t(rows) - uintptr_t(to.base)) /
                 idx_t(sizeof(float));
+        const size_t before = to.offsets.size();
+        to.offsets.resize(before + count);
+        to.places.resize(before + count);
         for (idx_t i = 0; i < count; ++i) {
             const idx_t place = allowed ? (*allowed)[i] : i;
-            to.offsets.push_back(first + place * problem_.d);
-            to.places.push_back({list, place});
+            to.offsets[before + i] = first + place * problem_.d;
+            to.places[before + i] = {list, place};
         }
     }
 
