@@ -13,12 +13,17 @@ namespace faiss_bits {
 namespace detail {
 struct FusedIvfSearch;
 }
+namespace cpu {
+template <class T>
+struct RangeResult;
+}
 
 /// Inverted lists of float32 vectors on the CPU: faiss::IndexIVFFlat with its
-/// k-nearest-neighbour searches replaced by fused kernels (kernels/cpu/ivf).
-/// Many queries go through the lists together, so that each is read once for
-/// all that probe it. Lists, training, adding, removing, range search and files
-/// are FAISS's, and it can stand wherever FAISS takes an IndexIVFFlat.
+/// k-nearest-neighbour and range searches replaced by fused kernels
+/// (kernels/cpu/ivf). Many queries of k-NN searches go through the lists
+/// together, so that each is read once for all that probe it. Lists, training,
+/// adding, removing and files are FAISS's, and it can stand wherever FAISS
+/// takes an IndexIVFFlat.
 /// Arguments that FAISS does not survive (adding vectors with NaN, a range
 /// search before training) are looked at first.
 ///
@@ -47,8 +52,7 @@ struct FusedIvfSearch;
 /// Errors   FaissException naming the argument and its value, std::bad_alloc
 ///          when memory is short
 /// Interrupts  a search asks faiss::InterruptCallback now and then and ends
-///          with FaissException, its outputs undefined, if that says so; a
-///          range search between some queries and the next
+///          with FaissException, its outputs undefined, if that says so
 /// Files    faiss::write_index writes what it writes for an IndexIVFFlat; what
 ///          faiss::read_index makes of the file is an IndexIVFFlat, of which
 ///          IndexFusedIVFFlat(index) or index_to_fused (FusedCloner.h) makes
@@ -57,8 +61,10 @@ struct FusedIvfSearch;
 ///          the same lists, as it does not know our class: index_to_fused keeps
 ///          it
 ///
-/// parallel_mode says how FAISS shares work among threads: range_search alone
-/// reads it, and has 0, 1 and 2. The bit that asks for no new heaps is refused.
+/// parallel_mode says how FAISS shares work among threads, which our searches
+/// do as it is less work: range_search takes 0, 1 and 2, as FAISS's has no
+/// others. The bit that asks for no new heaps is refused. What FAISS offers for
+/// range searches in given lists (range_search_preassigned) is FAISS's.
 class IndexFusedIVFFlat : public faiss::IndexIVFFlat {
    public:
     /// An empty index for vectors of d >= 1 dimensions in nlist >= 1 lists, to
@@ -122,12 +128,16 @@ class IndexFusedIVFFlat : public faiss::IndexIVFFlat {
             idx_t* labels,
             const faiss::SearchParameters* params = nullptr) const override;
 
-    /// Finds all vectors of nprobe lists with distance < radius (inner product
-    /// > radius), by FAISS's arithmetic, in the lists that search() looks at.
+    /// Finds all vectors with distance < radius (inner product > radius) in the
+    /// nprobe lists that search() looks at: canonical distances
+    /// (docs/exact.md), which the radius is compared with. The results of a
+    /// query come list by list, nearest list first, in the order of the list.
+    /// Same input, same output bits, whatever the batch, the machine and the
+    /// number of threads.
     ///
     /// x       [n, d]; radius any number but NaN; result new, for n queries
-    /// params  as search(); max_codes as FAISS's range search counts it: 1.7.3
-    ///         looks at whole lists
+    /// params  as search(), but for max_codes: whole lists are looked at, as by
+    ///         FAISS's range search
     void range_search(
             idx_t n,
             const float* x,
@@ -185,13 +195,20 @@ class IndexFusedIVFFlat : public faiss::IndexIVFFlat {
             float* distances,
             idx_t* labels,
             bool givePlaces) const;
-    /// range_search() of checked arguments, by FAISS; nothing interrupts it.
-    void rangeOf_(
+    /// range_search() of some queries, with checked arguments.
+    cpu::RangeResult<float> rangeOf_(
+            const detail::FusedIvfSearch& search,
+            idx_t n,
+            const float* x,
+            float radius) const;
+    /// In given lists, which are counted in ivfStats.
+    cpu::RangeResult<float> rangeInLists_(
             const detail::FusedIvfSearch& search,
             idx_t n,
             const float* x,
             float radius,
-            faiss::RangeSearchResult* result) const;
+            const idx_t* lists,
+            faiss::IndexIVFStats& ivfStats) const;
     /// In given lists.
     void searchLists_(
             const detail::FusedIvfSearch& search,

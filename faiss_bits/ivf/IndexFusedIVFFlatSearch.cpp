@@ -24,6 +24,7 @@
 #include "faiss_bits/ivf/FaissLists.h"
 #include "faiss_bits/ivf/FusedIvfSearch.h"
 #include "faiss_bits/ivf/IndexFusedIVFFlat.h"
+#include "kernels/cpu/Range.h"
 #include "kernels/cpu/ivf/IvfKnn.h"
 
 namespace faiss_bits {
@@ -235,45 +236,30 @@ void IndexFusedIVFFlat::searchAll_(
     }
 }
 
-void IndexFusedIVFFlat::rangeOf_(
+cpu::RangeResult<float> IndexFusedIVFFlat::rangeOf_(
         const FusedIvfSearch& search,
         idx_t n,
         const float* x,
-        float radius,
-        faiss::RangeSearchResult* result) const {
+        float radius) const {
     const double start = faiss::getmillisecs();
     std::vector<idx_t> lists(size_t(n) * search.nprobe);
     std::vector<float> distances(lists.size());
     faiss::IndexIVFStats ivfStats;
-    if (n > 0) {
-        findLists(
-                *quantizer,
-                nlist,
-                n,
-                x,
-                search.nprobe,
-                distances.data(),
-                lists.data(),
-                search.quantizerParams);
-        prefetch(*invlists, idx_t(lists.size()), lists.data());
-    }
-    ivfStats.quantization_time = faiss::getmillisecs() - start;
-    faiss::IVFSearchParameters inLists;
-    inLists.nprobe = search.nprobe;
-    inLists.max_codes = search.mostCodes;
-    inLists.sel = const_cast<faiss::IDSelector*>(search.sel);
-    range_search_preassigned(
+    findLists(
+            *quantizer,
+            nlist,
             n,
             x,
-            radius,
-            lists.data(),
+            search.nprobe,
             distances.data(),
-            result,
-            false,
-            &inLists,
-            &ivfStats);
+            lists.data(),
+            search.quantizerParams);
+    prefetch(*invlists, idx_t(lists.size()), lists.data());
+    ivfStats.quantization_time = faiss::getmillisecs() - start;
+    auto found = rangeInLists_(search, n, x, radius, lists.data(), ivfStats);
     ivfStats.search_time = faiss::getmillisecs() - start;
     addToStats(ivfStats);
+    return found;
 }
 
 void IndexFusedIVFFlat::search_preassigned(

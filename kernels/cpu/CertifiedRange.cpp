@@ -4,21 +4,38 @@
 #include <atomic>
 #include <cmath>
 #include <limits>
+#include <numeric>
 #include <vector>
 
+#include "kernels/cpu/CostModel.h"
 #include "kernels/cpu/ErrorBound.h"
 #include "kernels/cpu/KernelTable.h"
 #include "kernels/cpu/ParallelFor.h"
+#include "kernels/cpu/RangeBlock.h"
+#include "kernels/cpu/RangeLengths.h"
+#include "kernels/cpu/RangeSample.h"
+#include "kernels/cpu/RangeScanner.h"
 #include "kernels/cpu/RangeSweep.h"
+#include "kernels/cpu/RangeTiles.h"
 #include "kernels/cpu/SearchPlan.h"
 
 namespace faiss_bits::cpu {
 
 namespace {
 
-/// A range search by canonical distances: what the plain kernels find within
-/// the radius and their error, or where there is no bound of it, or they find
-/// much, all vectors.
+/// Up to so many queries, from so many components on, canonical distances of
+/// all pairs are less work where nothing is packed.
+constexpr idx_t kFewQueries = 8;
+constexpr int kDeep = 32;
+
+/// Queries whose candidates are given canonical keys together.
+constexpr idx_t kRowsTogether = 16;
+
+/// Work between two calls of the interrupt hook, for one thread: about 20 ms.
+constexpr double kOperationsPerRegion = 2e9;
+
+/// A range search by canonical distances: of what the plain kernels find within
+/// the radius and their error, or where much is in range, of all vectors.
 template <class T>
 class CertifiedRange {
    public:
@@ -26,93 +43,208 @@ class CertifiedRange {
             : problem_(problem),
               setup_(setup),
               limit_(limit),
-              kernels_(canonicalKernelsFor<T>(setup.metric, setup.target)),
-              found_(setup.numQueries) {}
+              kernels_(canonicalKernelsFor<T>(setup.metric, setup.target)) {}
 
-    void run(RangeResult<T>& result) {
-        Lengths<T> lengths;
-        measure(lengths);
-        const std::vector<idx_t> none;
-        Setup<T> setup = setup_.forQueries(none);
-        setup.lengths = &lengths;
+    RangeResult<T> run() {
         const Plan plan = planSearch(setup_, problem_, 0, false);
-        const ErrorBound<T> bound(setup, plan.variant == Variant::Direct);
-        std::vector<T> limits;
-        std::vector<idx_t> queries, scanned;
-        prepare();
-        for (idx_t i = 0; i < setup_.numQueries; ++i) {
-            if (std::isnan(squares_[i])) {
-                continue; // a query with NaN has no result
-            }
-            const T reach = bound.reach(limit_, prepared(i));
-            if (reach < std::numeric_limits<T>::infinity()) {
-                queries.push_back(i);
-                limits.push_back(std::nextafter(
-                        reach, std::numeric_limits<T>::infinity()));
+        const bool isFree = problem_.choice.variant == Variant::Auto;
+        if (plan.variant == Variant::Direct) {
+            scanDirectly(plan.threads, false);
+        } else if (areManyInRange(setup_, kernels_, limit_)) {
+            if (isFree && setup_.numQueries <= kFewQueries &&
+                setup_.depth >= kDeep) {
+                scanDirectly(plan.threads, true);
             } else {
-                scanned.push_back(i);
+                sweepAllPairs();
             }
-        }
-        filter(queries, limits, scanned);
-        scan(scanned);
-        for (const RangeHits<T>& hits : found_) {
-            appendHits(setup_, hits, result);
+        } else {
+            sweepCandidates();
         }
         if (problem_.stats) {
-            const idx_t repeated = idx_t(scanned.size());
-            problem_.stats->certified += setup_.numQueries - repeated;
-            problem_.stats->repeated += repeated;
+            problem_.stats->certified += setup_.numQueries - unbounded_;
+            problem_.stats->repeated += unbounded_;
             problem_.stats->rescored += rescored_;
         }
+        return RangeBlock<T>::join(blocks_, setup_.numQueries);
     }
 
    private:
-    /// The lengths of all vectors, for metrics that need them.
-    void measure(Lengths<T>& lengths) {
-        if (setup_.metric != KernelMetric::Product &&
-            setup_.metric != KernelMetric::Cosine) {
-            return;
+    Plan planOf(const Setup<T>& setup, Variant variant) const {
+        Problem<T> problem = problem_;
+        problem.choice.variant = variant;
+        return planSearch(setup, problem, 0, false);
+    }
+
+    void scanDirectly(int threads, bool takesAll) {
+        RangeQueries<T> queries;
+        queries.prepare(setup_, kernels_, 0, setup_.numQueries);
+        std::vector<RangeScanner<T>> scanners;
+        scanners.reserve(threads);
+        for (int thread = 0; thread < threads; ++thread) {
+            scanners.emplace_back(setup_, kernels_, limit_, takesAll);
         }
-        const idx_t tile = setup_.common.tileVectors;
-        const idx_t chunk = tile * 4;
-        const idx_t chunks = (setup_.numVectors + chunk - 1) / chunk;
-        std::vector<AlignedBuffer<T>> panels(setup_.team), terms(setup_.team);
-        for (int i = 0; i < setup_.team; ++i) {
-            panels[i].allocate(chunk * setup_.depth);
-            terms[i].allocate(chunk);
+        // Whole pieces, some times as many parts as threads.
+        const idx_t n = setup_.numVectors, piece = scanners[0].piece();
+        const idx_t pieces = (n + piece - 1) / piece;
+        const idx_t mostParts = threads > 1 ? 8 * threads : 1;
+        const double perPiece = operationsOf(setup_.metric) *
+                double(setup_.numQueries) * double(piece) * setup_.depth;
+        idx_t perPart = std::max<idx_t>(1, pieces / mostParts);
+        if (*setup_.interrupt) {
+            perPart = std::clamp<idx_t>(
+                    idx_t(kOperationsPerRegion / perPiece), 1, perPart);
         }
-        parallelFor(setup_.team, setup_.team, chunks, [&](idx_t i, int thread) {
-            PackJob<T> job;
-            job.rows = setup_.vectors;
-            job.begin = i * chunk;
-            job.count = std::min(chunk, setup_.numVectors - job.begin);
-            job.depth = setup_.depth;
-            job.panels = panels[thread].get();
-            job.terms = terms[thread].get();
-            setup_.common.packVectors(job, setup_.metric);
-            noteLengths(
-                    lengths,
-                    setup_.metric,
-                    setup_.vectors,
-                    setup_.depth,
-                    job.begin,
-                    job.count,
-                    job.terms);
+        const idx_t parts = (pieces + perPart - 1) / perPart;
+        blocks_.resize(parts);
+        const idx_t perRegion = *setup_.interrupt ? threads *
+                        std::max<idx_t>(1,
+                                        idx_t(kOperationsPerRegion /
+                                              (perPiece * double(perPart))))
+                                                  : parts;
+        for (idx_t begin = 0; begin < parts; begin += perRegion) {
+            parallelFor(
+                    setup_.team,
+                    threads,
+                    std::min(perRegion, parts - begin),
+                    [&](idx_t i, int thread) {
+                        const idx_t part = begin + i;
+                        scanPart(
+                                queries,
+                                part * perPart * piece,
+                                std::min((part + 1) * perPart * piece, n),
+                                scanners[thread],
+                                blocks_[part]);
+                    });
+            setup_.callInterrupt();
+        }
+        for (const RangeScanner<T>& scanner : scanners) {
+            rescored_ += scanner.rescored();
+        }
+    }
+
+    void scanPart(
+            const RangeQueries<T>& queries,
+            idx_t begin,
+            idx_t end,
+            RangeScanner<T>& scanner,
+            RangeBlock<T>& block) {
+        scanner.scan(
+                queries,
+                setup_.vectors,
+                begin,
+                end,
+                [&](const typename RangeScanner<T>::Found& found) {
+                    return block.append(
+                            found.query,
+                            found.keys,
+                            found.count,
+                            limit_,
+                            setup_.similarity,
+                            [&](idx_t i) { return setup_.idOf(found.ids[i]); });
+                });
+    }
+
+    void sweepAllPairs() {
+        Setup<T> setup = setup_.forVectors(0, setup_.numVectors);
+        setup.metric = KernelMetric::Squares; // packed as they are
+        setup.kernels.runTiles = kernels_.runTiles;
+        Plan plan = planOf(setup, Variant::Buffered);
+        plan.depthBlock = setup.depth;
+        RangeTiles<T> tiles(setup, plan, problem_.choice.vectorBlock);
+        blocks_.resize(tiles.orders());
+        std::vector<Chosen> chosen(plan.threads);
+        tiles.run([&](const RangeKeys<T>& keys) {
+            Chosen& mine = chosen[keys.thread];
+            mine.ids.resize(keys.stride);
+            for (idx_t row = 0; row < keys.rows; ++row) {
+                NarrowJob<T> job;
+                job.keys = job.outKeys = keys.keys + row * keys.stride;
+                job.outIds = mine.ids.data();
+                job.count = keys.columns;
+                const idx_t count = setup_.common.keepUnder(job, limit_).count;
+                append(blocks_[keys.order],
+                       keys.query + row,
+                       job.outKeys,
+                       job.outIds,
+                       count,
+                       keys.first);
+            }
         });
+    }
+
+    void sweepCandidates() {
+        Lengths<T> lengths;
+        measureLengths(setup_, lengths);
+        Setup<T> setup = setup_.forVectors(0, setup_.numVectors);
+        setup.lengths = &lengths;
+        const ErrorBound<T> bound(setup, false);
+        setup.lengths = nullptr; // they are known
+        prepare();
+        std::vector<T> limits(setup_.numQueries);
+        constexpr T kInfinity = std::numeric_limits<T>::infinity();
+        for (idx_t i = 0; i < setup_.numQueries; ++i) {
+            const CanonicalQuery query = prepared(i);
+            const T reach = std::isnan(query.squares)
+                    ? -kInfinity // a query with NaN has no result
+                    : bound.reach(limit_, query);
+            // What is at the limit is within it. Nothing is below -infinity;
+            // all vectors of a query without a bound are its candidates.
+            limits[i] = reach < kInfinity && reach > -kInfinity
+                    ? std::nextafter(reach, kInfinity)
+                    : -kInfinity;
+            isUnbounded_[i] = reach == kInfinity;
+        }
+        unbounded_ = std::accumulate(
+                isUnbounded_.begin(), isUnbounded_.end(), idx_t(0));
+        const Plan plan = planOf(setup, Variant::Buffered);
+        blocks_.resize(plan.threads);
+        std::vector<Chosen> chosen(plan.threads);
+        sweepRange(
+                setup,
+                plan,
+                limits.data(),
+                [&](idx_t begin,
+                    idx_t rows,
+                    const RangeSelection<T>& selection) {
+                    parallelFor(
+                            setup.team,
+                            plan.threads,
+                            (rows + kRowsTogether - 1) / kRowsTogether,
+                            [&](idx_t i, int thread) {
+                                const idx_t row = i * kRowsTogether;
+                                finish(selection,
+                                       begin,
+                                       row,
+                                       std::min(kRowsTogether, rows - row),
+                                       chosen[thread],
+                                       blocks_[thread]);
+                            });
+                });
     }
 
     /// All queries in float64.
     void prepare() {
+        constexpr idx_t kPerJob = 64;
+        const idx_t q = setup_.numQueries;
         stride_ = roundUp(setup_.depth, kCanonicalSlots);
-        components_.allocate(setup_.numQueries * stride_);
-        squares_.resize(setup_.numQueries);
-        absolutes_.resize(setup_.numQueries);
-        for (idx_t i = 0; i < setup_.numQueries; ++i) {
-            CanonicalQuery query = prepared(i);
-            kernels_.prepareQuery(setup_.queries.row(i), setup_.depth, query);
-            squares_[i] = query.squares;
-            absolutes_[i] = query.absolutes;
-        }
+        components_.allocate(q * stride_);
+        squares_.resize(q);
+        absolutes_.resize(q);
+        isUnbounded_.resize(q);
+        parallelFor(
+                setup_.team,
+                setup_.team,
+                (q + kPerJob - 1) / kPerJob,
+                [&](idx_t job, int) {
+                    const idx_t end = std::min((job + 1) * kPerJob, q);
+                    for (idx_t i = job * kPerJob; i < end; ++i) {
+                        CanonicalQuery query = prepared(i);
+                        kernels_.prepareQuery(
+                                setup_.queries.row(i), setup_.depth, query);
+                        squares_[i] = query.squares;
+                        absolutes_[i] = query.absolutes;
+                    }
+                });
     }
 
     CanonicalQuery prepared(idx_t i) const {
@@ -123,115 +255,112 @@ class CertifiedRange {
         return query;
     }
 
-    /// Rows of the caller's queries.
-    std::vector<idx_t> rowsOf(const std::vector<idx_t>& queries) const {
-        std::vector<idx_t> rows(queries);
-        for (idx_t& row : rows) {
-            row = setup_.queries.ids ? setup_.queries.ids[row] : row;
-        }
-        return rows;
-    }
-
-    void filter(
-            const std::vector<idx_t>& queries,
-            const std::vector<T>& limits,
-            std::vector<idx_t>& scanned) {
-        if (queries.empty()) {
-            return;
-        }
-        // From here on computing all distances in tiles is less work.
-        const idx_t many = std::max<idx_t>(64, setup_.numVectors / 8);
-        const std::vector<idx_t> rows = rowsOf(queries);
-        const Setup<T> setup = setup_.forQueries(rows);
-        // The arithmetic is that of the whole batch: Direct or not.
-        Problem<T> problem = problem_;
-        problem.choice.variant = planSearch(setup_, problem_, 0, false).variant;
-        const Plan plan = planSearch(setup, problem, 0, false);
-        sweepRange(setup, plan, limits.data(), [&](idx_t i, RangeHits<T> hits) {
-            if (idx_t(hits.size()) > many) {
-                scanned.push_back(queries[i]);
-            } else {
-                found_[queries[i]] = std::move(hits);
-            }
-        });
-        parallelFor(
-                setup_.team,
-                setup_.team,
-                idx_t(queries.size()),
-                [&](idx_t i, int) { rescore(queries[i]); });
-        std::sort(scanned.begin(), scanned.end());
-    }
-
-    void rescore(idx_t query) {
-        RangeHits<T>& hits = found_[query];
+    /// Scratch of a thread.
+    struct Chosen {
         std::vector<CandidateId<T>> ids;
-        for (const RangeHit<T>& hit : hits) {
-            ids.push_back(hit.id);
+        std::vector<T> keys;
+    };
+
+    /// Canonical distances of the candidates of some rows of a batch.
+    void finish(
+            const RangeSelection<T>& selection,
+            idx_t firstQuery,
+            idx_t firstRow,
+            idx_t rows,
+            Chosen& chosen,
+            RangeBlock<T>& block) {
+        idx_t queries[kRowsTogether];
+        idx_t counts[kRowsTogether];
+        idx_t numLists = 0;
+        chosen.ids.clear();
+        for (idx_t row = firstRow; row < firstRow + rows; ++row) {
+            const idx_t query = firstQuery + row;
+            const size_t before = chosen.ids.size();
+            if (isUnbounded_[query]) {
+                chosen.ids.resize(before + setup_.numVectors);
+                std::iota(
+                        chosen.ids.begin() + before,
+                        chosen.ids.end(),
+                        CandidateId<T>(0));
+            }
+            for (int part = 0; part < selection.parts(); ++part) {
+                for (const RangeHit<T>& hit : selection.hits(part, row)) {
+                    chosen.ids.push_back(hit.id);
+                }
+            }
+            if (chosen.ids.size() > before) {
+                queries[numLists] = query;
+                counts[numLists++] = idx_t(chosen.ids.size() - before);
+            }
         }
-        std::vector<T> keys(hits.size());
-        const RescoreList<T> list = {
-                prepared(query), ids.data(), idx_t(ids.size()), keys.data()};
+        chosen.keys.resize(chosen.ids.size());
+        RescoreList<T> lists[kRowsTogether];
+        idx_t from = 0;
+        for (idx_t i = 0; i < numLists; ++i) {
+            lists[i] = {
+                    prepared(queries[i]),
+                    chosen.ids.data() + from,
+                    counts[i],
+                    chosen.keys.data() + from};
+            from += counts[i];
+        }
         RescoreJob<T> job;
-        job.lists = &list;
-        job.numLists = list.count > 0;
+        job.lists = lists;
+        job.numLists = numLists;
         job.vectors = setup_.vectors;
         job.depth = setup_.depth;
         job.power = double(setup_.power);
         kernels_.rescore(job);
-        rescored_.fetch_add(list.count);
-        size_t kept = 0;
-        for (size_t i = 0; i < keys.size(); ++i) {
-            if (keys[i] < limit_) {
-                hits[kept++] = {keys[i], ids[i]};
-            }
+        rescored_.fetch_add(from, std::memory_order_relaxed);
+        for (idx_t i = 0; i < numLists; ++i) {
+            append(block,
+                   queries[i],
+                   lists[i].keys,
+                   lists[i].ids,
+                   counts[i],
+                   0);
         }
-        hits.resize(kept);
     }
 
-    /// Canonical distances of all vectors.
-    void scan(const std::vector<idx_t>& queries) {
-        if (queries.empty()) {
-            return;
-        }
-        const std::vector<idx_t> rows = rowsOf(queries);
-        Setup<T> setup = setup_.forQueries(rows);
-        setup.metric = KernelMetric::Squares;
-        setup.kernels.runTiles = kernels_.runTiles;
-        Problem<T> problem = problem_;
-        problem.choice.variant = Variant::Buffered;
-        problem.choice.depthBlock = setup.depth;
-        const Plan plan = planSearch(setup, problem, 0, false);
-        const std::vector<T> limits(queries.size(), limit_);
-        sweepRange(setup, plan, limits.data(), [&](idx_t i, RangeHits<T> hits) {
-            found_[queries[i]] = std::move(hits);
-        });
+    void append(
+            RangeBlock<T>& block,
+            idx_t query,
+            const T* keys,
+            const CandidateId<T>* ids,
+            idx_t count,
+            idx_t firstId) {
+        block.append(
+                query, keys, count, limit_, setup_.similarity, [&](idx_t i) {
+                    return setup_.idOf(firstId + ids[i]);
+                });
     }
 
     const Problem<T>& problem_;
     const Setup<T>& setup_;
     const T limit_; ///< of keys
-    CanonicalKernels<T> kernels_;
-    std::vector<RangeHits<T>> found_; ///< [queries]
+    const CanonicalKernels<T> kernels_;
+    std::vector<RangeBlock<T>> blocks_; ///< by ascending vectors
+    std::atomic<idx_t> rescored_{0};
     idx_t stride_ = 0;
     AlignedBuffer<double> components_; ///< [queries, stride]
     std::vector<double> squares_, absolutes_;
-    std::atomic<idx_t> rescored_{0};
+    std::vector<char> isUnbounded_; ///< [queries]
+    idx_t unbounded_ = 0;
 };
 
 } // namespace
 
 template <class T>
-void runCertifiedRange(
+RangeResult<T> runCertifiedRange(
         const Problem<T>& problem,
         const Setup<T>& setup,
-        T limit,
-        RangeResult<T>& result) {
-    CertifiedRange<T>(problem, setup, limit).run(result);
+        T limit) {
+    return CertifiedRange<T>(problem, setup, limit).run();
 }
 
-#define INSTANTIATE(T)               \
-    template void runCertifiedRange( \
-            const Problem<T>&, const Setup<T>&, T, RangeResult<T>&);
+#define INSTANTIATE(T)                         \
+    template RangeResult<T> runCertifiedRange( \
+            const Problem<T>&, const Setup<T>&, T);
 INSTANTIATE(float)
 INSTANTIATE(double)
 #undef INSTANTIATE

@@ -6,13 +6,11 @@
 namespace faiss_bits::cpu {
 
 /// All vectors with a canonical key under a limit, for a problem that was
-/// checked and has queries and vectors: docs/bounds_cpu.md. Appends to
-/// `result`.
+/// checked and has queries and vectors: docs/bounds_cpu.md.
 template <class T>
-void runCertifiedRange(
+RangeResult<T> runCertifiedRange(
         const Problem<T>& problem,
         const Setup<T>& setup,
-        T limit,
-        RangeResult<T>& result);
+        T limit);
 
 } // namespace faiss_bits::cpu

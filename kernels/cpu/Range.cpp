@@ -10,6 +10,26 @@
 
 namespace faiss_bits::cpu {
 
+namespace {
+
+/// The next query of a result.
+template <class T>
+void appendHits(
+        const Setup<T>& setup,
+        const RangeSelection<T>& selection,
+        idx_t row,
+        RangeResult<T>& to) {
+    for (int part = 0; part < selection.parts(); ++part) {
+        for (const RangeHit<T>& hit : selection.hits(part, row)) {
+            to.distances.push_back(setup.similarity ? T(0) - hit.key : hit.key);
+            to.ids.push_back(setup.idOf(hit.id));
+        }
+    }
+    to.limits.push_back(idx_t(to.ids.size()));
+}
+
+} // namespace
+
 template <class T>
 RangeResult<T> runRange(const Problem<T>& problem, T radius) {
     const Setup<T> setup = checkProblem(problem, false);
@@ -31,13 +51,18 @@ RangeResult<T> runRange(const Problem<T>& problem, T radius) {
     const T limit = setup.similarity ? -radius : radius;
     const bool isPlain = problem.mode == SearchMode::Plain;
     if (!isPlain && !isAlwaysCanonical(setup.metric)) {
-        runCertifiedRange(problem, setup, limit, result);
-        return result;
+        return runCertifiedRange(problem, setup, limit);
     }
     const std::vector<T> limits(setup.numQueries, limit);
-    sweepRange(setup, plan, limits.data(), [&](idx_t, RangeHits<T> hits) {
-        appendHits(setup, hits, result);
-    });
+    sweepRange(
+            setup,
+            plan,
+            limits.data(),
+            [&](idx_t, idx_t rows, const RangeSelection<T>& selection) {
+                for (idx_t row = 0; row < rows; ++row) {
+                    appendHits(setup, selection, row, result);
+                }
+            });
     if (!isPlain && problem.stats) {
         problem.stats->certified += setup.numQueries;
     }

@@ -32,6 +32,9 @@ class RangeSelection {
         terms_.assign(parts * rows, T(0));
         for (int part = 0; part < parts; ++part) {
             hits_[part].resize(rows);
+            for (RangeHits<T>& hits : hits_[part]) {
+                hits.reserve(kFirstHits);
+            }
             Sink<T>& sink = sinks_[part];
             sink.kind = SinkKind::Range;
             sink.clampAtZero = setup.metric == KernelMetric::L2;
@@ -51,31 +54,41 @@ class RangeSelection {
         std::copy_n(limits, rows, limits_.begin());
     }
 
-    /// The hits of a row, by ascending number, which are forgotten.
-    RangeHits<T> take(idx_t row) {
-        RangeHits<T> all = std::move(hits_[0][row]);
-        for (size_t part = 1; part < hits_.size(); ++part) {
-            const RangeHits<T> more = std::move(hits_[part][row]);
-            all.insert(all.end(), more.begin(), more.end());
+    /// The hits of a row in a part of the vectors, by ascending number.
+    const RangeHits<T>& hits(int part, idx_t row) const {
+        return hits_[part][row];
+    }
+    int parts() const {
+        return int(hits_.size());
+    }
+
+    /// No row has hits any more; the memory is kept for the next.
+    void clear() {
+        for (auto& part : hits_) {
+            for (RangeHits<T>& hits : part) {
+                hits.clear();
+            }
         }
-        return all;
     }
 
    private:
+    static constexpr idx_t kFirstHits = 8;
+
     std::vector<Sink<T>> sinks_;
     std::vector<std::vector<RangeHits<T>>> hits_; ///< [part][row]
     std::vector<T> filters_, limits_, terms_;
     std::vector<RowState> states_;
 };
 
-/// Calls take(query, hits) for every query in turn, its hits being the vectors
-/// with a key under its limit.
-template <class T, class Take>
+/// Calls done(begin, rows, selection) for one batch of queries after the other:
+/// the selection has the vectors with a key under the limit of the query
+/// begin + row, for each row.
+template <class T, class Done>
 void sweepRange(
         const Setup<T>& setup,
         const Plan& plan,
         const T* limits,
-        const Take& take) {
+        const Done& done) {
     const idx_t batch = std::min<idx_t>(plan.batchQueries, setup.numQueries);
     const int parts = plan.acrossVectors ? plan.threads : 1;
     RangeSelection<T> selection(setup, plan, batch, parts);
@@ -91,23 +104,9 @@ void sweepRange(
         } else {
             byQueries->run(begin, rows, selection.sinks()[0], {});
         }
-        for (idx_t row = 0; row < rows; ++row) {
-            take(begin + row, selection.take(row));
-        }
+        done(begin, rows, std::as_const(selection));
+        selection.clear();
     }
-}
-
-/// The next query of a result.
-template <class T>
-void appendHits(
-        const Setup<T>& setup,
-        const RangeHits<T>& hits,
-        RangeResult<T>& to) {
-    for (const RangeHit<T>& hit : hits) {
-        to.distances.push_back(setup.similarity ? T(0) - hit.key : hit.key);
-        to.ids.push_back(setup.idOf(hit.id));
-    }
-    to.limits.push_back(idx_t(to.ids.size()));
 }
 
 } // namespace faiss_bits::cpu

@@ -41,24 +41,22 @@ struct Setup {
     /// The same search for some rows of the caller's queries. This setup must
     /// outlive it.
     Setup forQueries(const std::vector<idx_t>& rows) const {
-        Setup other;
-        other.metric = metric;
-        other.similarity = similarity;
-        other.power = power;
-        other.depth = depth;
+        Setup other = alike();
         other.queries = {queries.data, queries.stride, rows.data()};
-        other.vectors = vectors;
         other.numQueries = idx_t(rows.size());
-        other.numVectors = numVectors;
-        other.team = team;
-        other.target = target;
-        other.common = common;
-        other.kernels = kernels;
-        other.int16 = int16;
-        other.panelValues = panelValues;
-        other.byDoubles = byDoubles;
-        other.interrupt = interrupt;
-        other.lengths = lengths;
+        return other;
+    }
+
+    /// The same search in `count` of the vectors, from one on. This setup must
+    /// outlive it.
+    Setup forVectors(idx_t begin, idx_t count) const {
+        Setup other = alike();
+        if (vectors.ids) {
+            other.vectors.ids += begin;
+        } else {
+            other.vectors.data += begin * vectors.stride;
+        }
+        other.numVectors = count;
         return other;
     }
 
@@ -76,6 +74,30 @@ struct Setup {
         if (*interrupt) {
             (*interrupt)();
         }
+    }
+
+   private:
+    /// Of the same queries and vectors; the ids lie here.
+    Setup alike() const {
+        Setup other;
+        other.metric = metric;
+        other.similarity = similarity;
+        other.power = power;
+        other.depth = depth;
+        other.queries = queries;
+        other.vectors = vectors;
+        other.numQueries = numQueries;
+        other.numVectors = numVectors;
+        other.team = team;
+        other.target = target;
+        other.common = common;
+        other.kernels = kernels;
+        other.int16 = int16;
+        other.panelValues = panelValues;
+        other.byDoubles = byDoubles;
+        other.interrupt = interrupt;
+        other.lengths = lengths;
+        return other;
     }
 };
 

@@ -28,4 +28,47 @@ TEST_P(TestFusedIvfFlat, RangeSearchOfManyQueries) {
     }
 }
 
+/// Nearest list first, then by place, by canonical distances, whatever
+/// max_codes and parallel_mode say.
+TEST_P(TestFusedIvfFlat, RangeSearchIsListByList) {
+    const float radius = GetParam() == faiss::METRIC_L2 ? 30.f : 3.f;
+    faiss::SearchParametersIVF params;
+    params.nprobe = 6;
+    for (const int mode : {0, 1, 2}) {
+        index.parallel_mode = mode;
+        params.max_codes = mode * 10;
+        faiss::RangeSearchResult found(kQ);
+        index.range_search(kQ, queries.data(), radius, &found, &params);
+        for (idx_t q = 0; q < kQ; ++q) {
+            const float* query = queries.data() + q * kD;
+            size_t at = found.lims[q];
+            for (const Ranked& near : canonicalTopK(
+                         metric(),
+                         0,
+                         query,
+                         quantizer.get_xb(),
+                         kLists,
+                         kD,
+                         idx_t(params.nprobe))) {
+                const size_t list = size_t(near.id);
+                const auto* rows = reinterpret_cast<const float*>(
+                        index.invlists->get_codes(list));
+                for (size_t j = 0; j < index.invlists->list_size(list); ++j) {
+                    const float distance = canonicalDistance(
+                            metric(), 0, query, rows + j * kD, kD);
+                    if (metric() == Metric::L2 ? distance < radius
+                                               : distance > radius) {
+                        ASSERT_LT(at, found.lims[q + 1]) << q;
+                        ASSERT_EQ(
+                                found.labels[at],
+                                index.invlists->get_ids(list)[j]);
+                        ASSERT_EQ(found.distances[at++], distance);
+                    }
+                }
+            }
+            ASSERT_EQ(at, found.lims[q + 1]) << q;
+        }
+    }
+}
+
 } // namespace faiss_bits::test
