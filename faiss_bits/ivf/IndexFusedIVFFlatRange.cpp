@@ -82,7 +82,7 @@ cpu::RangeResult<float> IndexFusedIVFFlat::rangeInLists_(
         faiss::IndexIVFStats& ivfStats) const {
     const idx_t probes = n * search.nprobe;
     const detail::FaissLists lists(*invlists);
-    std::vector<std::vector<idx_t>> allowed;
+    detail::AllowedPlaces allowed;
     if (search.sel) {
         allowed = detail::allowedPlaces(*search.sel, *invlists, probes, assign);
     }
@@ -97,7 +97,7 @@ cpu::RangeResult<float> IndexFusedIVFFlat::rangeInLists_(
     problem.numLists = idx_t(nlist);
     problem.nprobe = search.nprobe;
     problem.probes = assign;
-    problem.allowed = search.sel ? allowed.data() : nullptr;
+    problem.allowed = search.sel ? allowed.ofList.data() : nullptr;
     problem.stats = &stats;
     problem.interrupt = detail::throwIfInterrupted;
     cpu::RangeResult<float> found;

@@ -25,7 +25,7 @@ cpu::IvfRangeProblem rangeOf(const IvfCpuData& data, float radius) {
     p.numLists = data.c.numLists;
     p.nprobe = data.c.nprobe;
     p.probes = data.probes.data();
-    p.allowed = data.c.filtered ? data.allowed.data() : nullptr;
+    p.allowed = data.c.filtered ? data.allowedPlaces.data() : nullptr;
     return p;
 }
 

@@ -171,7 +171,7 @@ class IvfRange {
         for (idx_t i = part * problem_.nprobe / parts_; i < end; ++i) {
             const idx_t list = probes[i];
             const idx_t length = list < 0 ? 0 : problem_.lists->length(list);
-            const std::vector<idx_t>* allowed = length > 0 && problem_.allowed
+            const IvfPlaces* allowed = length > 0 && problem_.allowed
                     ? problem_.allowed + list
                     : nullptr;
             const idx_t count = allowed ? idx_t(allowed->size()) : length;
@@ -188,11 +188,8 @@ class IvfRange {
         scanGathered(query, worker, block);
     }
 
-    void gather(
-            idx_t list,
-            idx_t count,
-            const std::vector<idx_t>* allowed,
-            Gathered& to) const {
+    void gather(idx_t list, idx_t count, const IvfPlaces* allowed, Gathered& to)
+            const {
         const IvfLists& lists = *problem_.lists;
         const float* rows;
         if (lists.areKept()) {
@@ -241,7 +238,7 @@ class IvfRange {
             idx_t query,
             idx_t list,
             idx_t count,
-            const std::vector<idx_t>* allowed,
+            const IvfPlaces* allowed,
             Worker& worker,
             RangeBlock<float>& block) const {
         const OpenIvfList open(*problem_.lists, list);

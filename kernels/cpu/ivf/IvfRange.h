@@ -27,7 +27,7 @@ struct IvfRangeProblem {
     const idx_t* probes = nullptr;
     /// [numLists] Places of each list to search in, ascending; of the lists in
     /// `probes` alone they are read. nullptr: all.
-    const std::vector<idx_t>* allowed = nullptr;
+    const IvfPlaces* allowed = nullptr;
 
     int threads = 0;              ///< 0: as many as OpenMP would use
     std::string target;           ///< instruction set, as Choice::target
