@@ -7,7 +7,7 @@ nearest and ranges, with selectors and without, checked.
         --wheel-python wheelenv/bin/python
 
 Each run draws a fresh seed, which the meta keeps: --seed repeats a run. What
-cells there are: sweep_cells.py. The rival is the FAISS of --wheel-python, or
+cells there are: cpu_sweep_cells.py. The rival is the FAISS of --wheel-python, or
 without it the one that this Python imports. Both libraries have a process of
 their own and take turns; "ms" is the least of all calls. "ratio" in a row of
 faiss_bits is the rival's time over ours; the cells where it is below 1 are
@@ -32,13 +32,17 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 from agreement import rounding, share_agreed, true_distances  # noqa: E402
 from bench_flat_cpu import cpu_name, digits  # noqa: E402
+from cpu_sweep_cells import (  # noqa: E402
+    random_cells,
+    selected_ids,
+    vectors_of,
+)
 from flat_options import cores  # noqa: E402
 from program import end_with  # noqa: E402
 from result_file import CELL_FIELDS, save  # noqa: E402
-from sweep_cells import random_cells, selected_ids, vectors_of  # noqa: E402
 from worker_process import WorkerError, WorkerProcess  # noqa: E402
 
-SCRIPT = Path(__file__).resolve().parent / "sweep_worker.py"
+SCRIPT = Path(__file__).resolve().parent / "cpu_sweep_worker.py"
 #: Seconds between turns, in which threads of the one before stop spinning;
 #: those of calls in a turn; turns of each.
 PAUSE, TURN, ROUNDS = 0.02, 0.03, 4

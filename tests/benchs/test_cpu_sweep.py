@@ -14,38 +14,38 @@ SCRIPT = ROOT / "benchs" / "cpu" / "bench_sweep_cpu.py"
 sys.path[:0] = [str(SCRIPT.parent), str(SCRIPT.parent.parent)]
 
 import bench_sweep_cpu  # noqa: E402
-import sweep_cells  # noqa: E402
+import cpu_sweep_cells  # noqa: E402
 
 
 def test_cells_of_a_seed():
-    cells = sweep_cells.random_cells(300, 5)
-    assert cells == sweep_cells.random_cells(300, 5)
-    assert cells != sweep_cells.random_cells(300, 6)
+    cells = cpu_sweep_cells.random_cells(300, 5)
+    assert cells == cpu_sweep_cells.random_cells(300, 5)
+    assert cells != cpu_sweep_cells.random_cells(300, 6)
     kinds = {(cell["index"], cell["call"], "selector" in cell)
              for cell in cells}
     assert len(kinds) == 6
     for cell in cells:
-        assert sweep_cells.fits(cell)
+        assert cpu_sweep_cells.fits(cell)
         assert ("k" in cell) != ("hits" in cell)
         assert ("nlist" in cell) == (cell["index"] == "ivf")
         assert 1 <= cell.get("nprobe", 1) <= cell.get("nlist", 1) <= cell["n"]
 
 
-@pytest.mark.parametrize("data", sweep_cells.DATA)
+@pytest.mark.parametrize("data", cpu_sweep_cells.DATA)
 def test_vectors_of_a_cell(data):
     cell = {"n": 40, "d": 3, "q": 7, "data": data, "data_seed": 1}
-    x, xq = sweep_cells.vectors_of(cell)
+    x, xq = cpu_sweep_cells.vectors_of(cell)
     assert x.shape == (40, 3) and xq.shape == (7, 3) and x.dtype == np.float32
-    np.testing.assert_array_equal(x, sweep_cells.vectors_of(cell)[0])
+    np.testing.assert_array_equal(x, cpu_sweep_cells.vectors_of(cell)[0])
 
 
-@pytest.mark.parametrize("selector", sweep_cells.SELECTORS)
+@pytest.mark.parametrize("selector", cpu_sweep_cells.SELECTORS)
 def test_selected_ids(selector):
     cell = {"n": 50, "data_seed": 3, "selector": selector, "allowed": 0.5}
-    ids = sweep_cells.selected_ids(cell)
+    ids = cpu_sweep_cells.selected_ids(cell)
     assert len(ids) == 25 and (np.diff(ids) > 0).all()
     assert 0 <= ids[0] and ids[-1] < 50
-    assert sweep_cells.selected_ids({"n": 50}) is None
+    assert cpu_sweep_cells.selected_ids({"n": 50}) is None
 
 
 CELL = {"index": "flat", "n": 30, "d": 4, "q": 2, "k": 3, "metric": "L2",
@@ -53,7 +53,7 @@ CELL = {"index": "flat", "n": 30, "d": 4, "q": 2, "k": 3, "metric": "L2",
 
 
 def exact(ids=slice(None)):
-    x, xq = (part.astype(np.float64) for part in sweep_cells.vectors_of(CELL))
+    x, xq = (part.astype(np.float64) for part in cpu_sweep_cells.vectors_of(CELL))
     return np.square(x[None, ids] - xq[:, None]).sum(2)
 
 
@@ -65,7 +65,7 @@ def test_wrong_places_are_counted():
     assert bench_sweep_cpu.places_wrong(CELL, wrong) == 2
     assert bench_sweep_cpu.places_wrong(CELL, [[*right[0][:2], -1]]) == 1
     one = CELL | {"selector": "range", "allowed": 0.01}
-    only = int(sweep_cells.selected_ids(one)[0])
+    only = int(cpu_sweep_cells.selected_ids(one)[0])
     assert bench_sweep_cpu.places_wrong(one, [[only, -1, -1]]) == 0
     assert bench_sweep_cpu.places_wrong(one, [[only, right[0][0], -1]]) == 1
 

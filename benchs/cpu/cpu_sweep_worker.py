@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """One process of bench_sweep_cpu.py: the indexes of one library.
 
-    sweep_worker.py ours     IndexFusedFlat and IndexFusedIVFFlat
-    sweep_worker.py faiss    IndexFlat and IndexIVFFlat of the faiss that this
+    cpu_sweep_worker.py ours     IndexFusedFlat and IndexFusedIVFFlat
+    cpu_sweep_worker.py faiss    IndexFlat and IndexIVFFlat of the faiss that this
                              Python imports; also as "wheel"
 
 Requests and replies are those of bench_worker.py. Times are around the C++
@@ -16,7 +16,7 @@ import faiss
 import numpy as np
 from agreement import true_distances
 from bench_worker import Worker, serve
-from sweep_cells import centroid_ids, selected_ids, vectors_of
+from cpu_sweep_cells import centroid_ids, selected_ids, vectors_of
 
 METRICS = {"L2": (faiss.METRIC_L2, 0), "L1": (faiss.METRIC_L1, 0),
            "IP": (faiss.METRIC_INNER_PRODUCT, 0),
