@@ -59,7 +59,16 @@ bool isForRows(const Setup<T>& setup, const Problem<T>& problem) {
         return false;
     }
     if (choice.variant == Variant::Direct) {
-        return choice.arithmetic == Arithmetic::Doubles;
+        // A thread has 84 bytes a vector of scratch.
+        constexpr idx_t kMostForced = idx_t(1) << 20;
+        const bool isForced = choice.arithmetic == Arithmetic::Doubles;
+        BITS_THROW_IF_NOT_FMT(
+                !isForced || setup.numVectors <= kMostForced,
+                "choice.variant = direct with arithmetic = doubles meets %lld "
+                "vectors: at most %lld are supported",
+                (long long)setup.numVectors,
+                (long long)kMostForced);
+        return isForced;
     }
     return choice.variant == Variant::Auto &&
             choice.arithmetic == Arithmetic::Auto && setup.common.lanes >= 8 &&

@@ -40,7 +40,7 @@ enum class Arithmetic : uint8_t {
     Bytes,
     /// The same by float64 products, on any processor: where vectors are short
     /// and k is a large part of n, or where vectors are few. With Direct, of
-    /// rows as they are: where pairs are fewer still.
+    /// rows as they are: where pairs are fewer still; up to 2^20 vectors.
     Doubles,
 };
 

@@ -253,10 +253,10 @@ HWY_INLINE hn::Vec<hn::ScalableTag<T>> scanTriples(
     return Terms::join(d, Terms::join(d, x[0], x[1]), x[2]);
 }
 
-/// How the rows of a scan are read: kAnyDepth, kNearRows where these are in a
-/// cache, or as many components that are one behind the other.
+/// How the rows of a scan are read: kAnyDepth, kAnyDepthNear where these are in
+/// a cache, or as many components that are one behind the other.
 constexpr int kAnyDepth = 0;
-constexpr int kNearRows = -1;
+constexpr int kAnyDepthNear = -1;
 
 template <class Terms, bool kSelf, int kDepth, class T, class Noted>
 HWY_INLINE hn::Vec<hn::ScalableTag<T>> scanRows(
@@ -276,7 +276,7 @@ HWY_INLINE hn::Vec<hn::ScalableTag<T>> scanRows(
             }
         }
     }
-    return scanAnyRows<Terms, kSelf, kDepth == kNearRows>(
+    return scanAnyRows<Terms, kSelf, kDepth == kAnyDepthNear>(
             query, rows, first, std::max(valid, 1), noted);
 }
 

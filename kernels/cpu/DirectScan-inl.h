@@ -156,7 +156,7 @@ void scanDirect(const ScanJob<T>& job) {
     if constexpr (
             kMetric == KernelMetric::L2 || kMetric == KernelMetric::Product) {
         if (job.isNear) {
-            return scanDirectly<kMetric, kNearRows>(job);
+            return scanDirectly<kMetric, kAnyDepthNear>(job);
         }
     }
     return scanDirectly<kMetric, kAnyDepth>(job);

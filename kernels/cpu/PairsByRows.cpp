@@ -96,8 +96,8 @@ class RowSearch {
     /// Between two calls of the interrupt hook: about 20 ms.
     idx_t regionQueries() const {
         constexpr double kWork = 2e8;
-        return std::max<idx_t>(1, idx_t(kWork / pairWork())) * together_ *
-                threads_;
+        const double jobs = kWork / (pairWork() * double(together_));
+        return std::max<idx_t>(1, idx_t(jobs)) * together_ * threads_;
     }
 
     idx_t keyStride() const {

@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include "kernels/cpu/AllPairs.h"
+#include "tests/common/ExpectError.h"
 #include "tests/cpu/ArithmeticCases.h"
 
 namespace faiss_bits::test {
@@ -205,6 +206,11 @@ TEST_P(CpuPairsByRows, SaidInThePlan) {
     EXPECT_EQ(plan.variant, cpu::Variant::Direct);
     EXPECT_TRUE(plan.byDoubles);
     EXPECT_EQ(toString(plan).find("direct doubles"), 0u) << toString(plan);
+    problem.numVectors = idx_t(1) << 20;
+    EXPECT_TRUE(cpu::planKnn(problem).byDoubles);
+    problem.numVectors += 1;
+    EXPECT_TRUE(
+            throwsNaming([&] { cpu::planKnn(problem); }, "doubles", "1048577"));
 }
 
 /// All queries are certified, and no distance counts as rescored.
