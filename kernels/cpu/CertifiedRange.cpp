@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <cmath>
 #include <limits>
 #include <numeric>
 #include <vector>
@@ -12,6 +11,7 @@
 #include "kernels/cpu/KernelTable.h"
 #include "kernels/cpu/ParallelFor.h"
 #include "kernels/cpu/RangeBlock.h"
+#include "kernels/cpu/RangeFinisher.h"
 #include "kernels/cpu/RangeLengths.h"
 #include "kernels/cpu/RangeSample.h"
 #include "kernels/cpu/RangeScanner.h"
@@ -28,8 +28,11 @@ namespace {
 constexpr idx_t kFewQueries = 8;
 constexpr int kDeep = 32;
 
-/// Queries whose candidates are given canonical keys together.
-constexpr idx_t kRowsTogether = 16;
+/// Of a batch of queries that scan unpacked vectors: bytes of the keys and ids
+/// that a thread has of them and a piece, bytes of the queries themselves, and
+/// the fewest.
+constexpr idx_t kScanKeysBytes = 4 << 20, kScanQueriesBytes = 64 << 20;
+constexpr idx_t kLeastScanned = 8;
 
 /// Work between two calls of the interrupt hook, for one thread: about 20 ms.
 constexpr double kOperationsPerRegion = 2e9;
@@ -46,306 +49,238 @@ class CertifiedRange {
               kernels_(canonicalKernelsFor<T>(setup.metric, setup.target)) {}
 
     RangeResult<T> run() {
+        isUnbounded_.resize(setup_.numQueries);
         const Plan plan = planSearch(setup_, problem_, 0, false);
-        const bool isFree = problem_.choice.variant == Variant::Auto;
         if (plan.variant == Variant::Direct) {
-            scanDirectly(plan.threads, false);
+            scanDirectly({setup_, nullptr}, plan.threads, false);
         } else if (areManyInRange(setup_, kernels_, limit_)) {
-            if (isFree && setup_.numQueries <= kFewQueries &&
-                setup_.depth >= kDeep) {
-                scanDirectly(plan.threads, true);
-            } else {
-                sweepAllPairs();
-            }
+            takeAll({setup_, nullptr}, plan.threads);
         } else {
-            sweepCandidates();
+            sweepCandidates(plan.threads);
         }
         if (problem_.stats) {
-            problem_.stats->certified += setup_.numQueries - unbounded_;
-            problem_.stats->repeated += unbounded_;
+            const idx_t unbounded = std::accumulate(
+                    isUnbounded_.begin(), isUnbounded_.end(), idx_t(0));
+            problem_.stats->certified += setup_.numQueries - unbounded;
+            problem_.stats->repeated += unbounded;
             problem_.stats->rescored += rescored_;
         }
         return RangeBlock<T>::join(blocks_, setup_.numQueries);
     }
 
    private:
+    /// Some of the queries.
+    struct Part {
+        const Setup<T>& setup;
+        const idx_t* queries; ///< which they are of all; nullptr: they are all
+
+        idx_t query(idx_t i) const {
+            return queries ? queries[i] : i;
+        }
+    };
+
     Plan planOf(const Setup<T>& setup, Variant variant) const {
         Problem<T> problem = problem_;
         problem.choice.variant = variant;
         return planSearch(setup, problem, 0, false);
     }
 
-    void scanDirectly(int threads, bool takesAll) {
-        RangeQueries<T> queries;
-        queries.prepare(setup_, kernels_, 0, setup_.numQueries);
+    /// Canonical distances of all pairs.
+    void takeAll(const Part& part, int threads) {
+        if (problem_.choice.variant == Variant::Auto &&
+            part.setup.numQueries <= kFewQueries && part.setup.depth >= kDeep) {
+            scanDirectly(part, threads, true);
+        } else {
+            sweepAllPairs(part);
+        }
+    }
+
+    void scanDirectly(const Part& part, int threads, bool takesAll) {
         std::vector<RangeScanner<T>> scanners;
         scanners.reserve(threads);
         for (int thread = 0; thread < threads; ++thread) {
-            scanners.emplace_back(setup_, kernels_, limit_, takesAll);
+            scanners.emplace_back(part.setup, kernels_, limit_, takesAll);
         }
-        // Whole pieces, some times as many parts as threads.
-        const idx_t n = setup_.numVectors, piece = scanners[0].piece();
-        const idx_t pieces = (n + piece - 1) / piece;
-        const idx_t mostParts = threads > 1 ? 8 * threads : 1;
-        const double perPiece = operationsOf(setup_.metric) *
-                double(setup_.numQueries) * double(piece) * setup_.depth;
-        idx_t perPart = std::max<idx_t>(1, pieces / mostParts);
-        if (*setup_.interrupt) {
-            perPart = std::clamp<idx_t>(
-                    idx_t(kOperationsPerRegion / perPiece), 1, perPart);
-        }
-        const idx_t parts = (pieces + perPart - 1) / perPart;
-        blocks_.resize(parts);
-        const idx_t perRegion = *setup_.interrupt ? threads *
-                        std::max<idx_t>(1,
-                                        idx_t(kOperationsPerRegion /
-                                              (perPiece * double(perPart))))
-                                                  : parts;
-        for (idx_t begin = 0; begin < parts; begin += perRegion) {
-            parallelFor(
-                    setup_.team,
-                    threads,
-                    std::min(perRegion, parts - begin),
-                    [&](idx_t i, int thread) {
-                        const idx_t part = begin + i;
-                        scanPart(
-                                queries,
-                                part * perPart * piece,
-                                std::min((part + 1) * perPart * piece, n),
-                                scanners[thread],
-                                blocks_[part]);
-                    });
-            setup_.callInterrupt();
+        const idx_t q = part.setup.numQueries, piece = scanners[0].piece();
+        constexpr idx_t kKeyBytes = sizeof(T) + sizeof(CandidateId<T>);
+        const idx_t batch = std::max(
+                kLeastScanned,
+                std::min(
+                        kScanKeysBytes / (kKeyBytes * piece),
+                        kScanQueriesBytes /
+                                (idx_t(sizeof(T) + sizeof(double)) *
+                                 part.setup.depth)));
+        const size_t firstBlock = blocks_.size();
+        RangeQueries<T> queries;
+        for (idx_t begin = 0; begin < q; begin += batch) {
+            queries.prepare(
+                    part.setup, kernels_, begin, std::min(batch, q - begin));
+            scanBatch(part, begin, queries, scanners, firstBlock);
         }
         for (const RangeScanner<T>& scanner : scanners) {
             rescored_ += scanner.rescored();
         }
     }
 
-    void scanPart(
+    /// Blocks from firstBlock on: each of a stretch of the vectors.
+    void scanBatch(
+            const Part& part,
+            idx_t firstQuery,
             const RangeQueries<T>& queries,
-            idx_t begin,
-            idx_t end,
-            RangeScanner<T>& scanner,
-            RangeBlock<T>& block) {
-        scanner.scan(
-                queries,
-                setup_.vectors,
-                begin,
-                end,
-                [&](const typename RangeScanner<T>::Found& found) {
-                    return block.append(
-                            found.query,
-                            found.keys,
-                            found.count,
-                            limit_,
-                            setup_.similarity,
-                            [&](idx_t i) { return setup_.idOf(found.ids[i]); });
-                });
+            std::vector<RangeScanner<T>>& scanners,
+            size_t firstBlock) {
+        // Whole pieces, some times as many stretches as threads.
+        const int threads = int(scanners.size());
+        const idx_t n = setup_.numVectors, piece = scanners[0].piece();
+        const idx_t pieces = (n + piece - 1) / piece;
+        const idx_t most = threads > 1 ? 8 * threads : 1;
+        const double perPiece = operationsOf(setup_.metric) *
+                double(queries.count()) * double(piece) * setup_.depth;
+        idx_t perStretch = std::max<idx_t>(1, pieces / most);
+        if (*setup_.interrupt) {
+            perStretch = std::clamp<idx_t>(
+                    idx_t(kOperationsPerRegion / perPiece), 1, perStretch);
+        }
+        const idx_t stretches = (pieces + perStretch - 1) / perStretch;
+        blocks_.resize(
+                std::max(blocks_.size(), firstBlock + size_t(stretches)));
+        const idx_t perRegion = *setup_.interrupt ? threads *
+                        std::max<idx_t>(1,
+                                        idx_t(kOperationsPerRegion /
+                                              (perPiece * double(perStretch))))
+                                                  : stretches;
+        for (idx_t begin = 0; begin < stretches; begin += perRegion) {
+            parallelFor(
+                    setup_.team,
+                    threads,
+                    std::min(perRegion, stretches - begin),
+                    [&](idx_t i, int thread) {
+                        const idx_t from = (begin + i) * perStretch * piece;
+                        RangeBlock<T>& block = blocks_[firstBlock + begin + i];
+                        scanners[thread].scan(
+                                queries,
+                                setup_.vectors,
+                                from,
+                                std::min(from + perStretch * piece, n),
+                                [&](const auto& found) {
+                                    return append(
+                                            part.query(
+                                                    firstQuery + found.query),
+                                            found,
+                                            block);
+                                });
+                    });
+            setup_.callInterrupt();
+        }
     }
 
-    void sweepAllPairs() {
-        Setup<T> setup = setup_.forVectors(0, setup_.numVectors);
+    idx_t append(
+            idx_t query,
+            const typename RangeScanner<T>::Found& found,
+            RangeBlock<T>& block) {
+        if (found.isUnbounded) { // as another thread may find of its vectors
+            std::atomic_ref<char>(isUnbounded_[query])
+                    .store(1, std::memory_order_relaxed);
+        }
+        return block.append(
+                query,
+                found.keys,
+                found.count,
+                limit_,
+                setup_.similarity,
+                [&](idx_t i) { return setup_.idOf(found.ids[i]); });
+    }
+
+    void sweepAllPairs(const Part& part) {
+        Setup<T> setup = part.setup.forVectors(0, setup_.numVectors);
         setup.metric = KernelMetric::Squares; // packed as they are
         setup.kernels.runTiles = kernels_.runTiles;
         Plan plan = planOf(setup, Variant::Buffered);
         plan.depthBlock = setup.depth;
         RangeTiles<T> tiles(setup, plan, problem_.choice.vectorBlock);
-        blocks_.resize(tiles.orders());
-        std::vector<Chosen> chosen(plan.threads);
+        const size_t firstBlock = blocks_.size();
+        blocks_.resize(firstBlock + size_t(tiles.orders()));
+        std::vector<std::vector<CandidateId<T>>> chosen(plan.threads);
         tiles.run([&](const RangeKeys<T>& keys) {
-            Chosen& mine = chosen[keys.thread];
-            mine.ids.resize(keys.stride);
+            std::vector<CandidateId<T>>& ids = chosen[keys.thread];
+            ids.resize(keys.stride);
             for (idx_t row = 0; row < keys.rows; ++row) {
                 NarrowJob<T> job;
                 job.keys = job.outKeys = keys.keys + row * keys.stride;
-                job.outIds = mine.ids.data();
+                job.outIds = ids.data();
                 job.count = keys.columns;
                 const idx_t count = setup_.common.keepUnder(job, limit_).count;
-                append(blocks_[keys.order],
-                       keys.query + row,
-                       job.outKeys,
-                       job.outIds,
-                       count,
-                       keys.first);
+                blocks_[firstBlock + keys.order].append(
+                        part.query(keys.query + row),
+                        job.outKeys,
+                        count,
+                        limit_,
+                        setup_.similarity,
+                        [&](idx_t i) {
+                            return setup_.idOf(keys.first + ids[i]);
+                        });
             }
         });
     }
 
-    void sweepCandidates() {
+    void sweepCandidates(int threads) {
         Lengths<T> lengths;
         measureLengths(setup_, lengths);
         Setup<T> setup = setup_.forVectors(0, setup_.numVectors);
         setup.lengths = &lengths;
         const ErrorBound<T> bound(setup, false);
         setup.lengths = nullptr; // they are known
-        prepare();
+        RangeFinisher<T> finisher(setup_, kernels_, limit_);
         std::vector<T> limits(setup_.numQueries);
-        constexpr T kInfinity = std::numeric_limits<T>::infinity();
+        std::vector<idx_t> unbounded;
         for (idx_t i = 0; i < setup_.numQueries; ++i) {
-            const CanonicalQuery query = prepared(i);
-            const T reach = std::isnan(query.squares)
-                    ? -kInfinity // a query with NaN has no result
-                    : bound.reach(limit_, query);
-            // What is at the limit is within it. Nothing is below -infinity;
-            // all vectors of a query without a bound are its candidates.
-            limits[i] = reach < kInfinity && reach > -kInfinity
-                    ? std::nextafter(reach, kInfinity)
-                    : -kInfinity;
-            isUnbounded_[i] = reach == kInfinity;
-        }
-        unbounded_ = std::accumulate(
-                isUnbounded_.begin(), isUnbounded_.end(), idx_t(0));
-        const Plan plan = planOf(setup, Variant::Buffered);
-        blocks_.resize(plan.threads);
-        std::vector<Chosen> chosen(plan.threads);
-        sweepRange(
-                setup,
-                plan,
-                limits.data(),
-                [&](idx_t begin,
-                    idx_t rows,
-                    const RangeSelection<T>& selection) {
-                    parallelFor(
-                            setup.team,
-                            plan.threads,
-                            (rows + kRowsTogether - 1) / kRowsTogether,
-                            [&](idx_t i, int thread) {
-                                const idx_t row = i * kRowsTogether;
-                                finish(selection,
-                                       begin,
-                                       row,
-                                       std::min(kRowsTogether, rows - row),
-                                       chosen[thread],
-                                       blocks_[thread]);
-                            });
-                });
-    }
-
-    /// All queries in float64.
-    void prepare() {
-        constexpr idx_t kPerJob = 64;
-        const idx_t q = setup_.numQueries;
-        stride_ = roundUp(setup_.depth, kCanonicalSlots);
-        components_.allocate(q * stride_);
-        squares_.resize(q);
-        absolutes_.resize(q);
-        isUnbounded_.resize(q);
-        parallelFor(
-                setup_.team,
-                setup_.team,
-                (q + kPerJob - 1) / kPerJob,
-                [&](idx_t job, int) {
-                    const idx_t end = std::min((job + 1) * kPerJob, q);
-                    for (idx_t i = job * kPerJob; i < end; ++i) {
-                        CanonicalQuery query = prepared(i);
-                        kernels_.prepareQuery(
-                                setup_.queries.row(i), setup_.depth, query);
-                        squares_[i] = query.squares;
-                        absolutes_[i] = query.absolutes;
-                    }
-                });
-    }
-
-    CanonicalQuery prepared(idx_t i) const {
-        CanonicalQuery query;
-        query.components = components_.get() + i * stride_;
-        query.squares = squares_[i];
-        query.absolutes = absolutes_[i];
-        return query;
-    }
-
-    /// Scratch of a thread.
-    struct Chosen {
-        std::vector<CandidateId<T>> ids;
-        std::vector<T> keys;
-    };
-
-    /// Canonical distances of the candidates of some rows of a batch.
-    void finish(
-            const RangeSelection<T>& selection,
-            idx_t firstQuery,
-            idx_t firstRow,
-            idx_t rows,
-            Chosen& chosen,
-            RangeBlock<T>& block) {
-        idx_t queries[kRowsTogether];
-        idx_t counts[kRowsTogether];
-        idx_t numLists = 0;
-        chosen.ids.clear();
-        for (idx_t row = firstRow; row < firstRow + rows; ++row) {
-            const idx_t query = firstQuery + row;
-            const size_t before = chosen.ids.size();
-            if (isUnbounded_[query]) {
-                chosen.ids.resize(before + setup_.numVectors);
-                std::iota(
-                        chosen.ids.begin() + before,
-                        chosen.ids.end(),
-                        CandidateId<T>(0));
-            }
-            for (int part = 0; part < selection.parts(); ++part) {
-                for (const RangeHit<T>& hit : selection.hits(part, row)) {
-                    chosen.ids.push_back(hit.id);
-                }
-            }
-            if (chosen.ids.size() > before) {
-                queries[numLists] = query;
-                counts[numLists++] = idx_t(chosen.ids.size() - before);
+            const T reach = bound.reachIfAny(limit_, finisher.query(i));
+            limits[i] = limitAbove(reach);
+            if (reach == std::numeric_limits<T>::infinity()) {
+                isUnbounded_[i] = 1;
+                unbounded.push_back(i);
             }
         }
-        chosen.keys.resize(chosen.ids.size());
-        RescoreList<T> lists[kRowsTogether];
-        idx_t from = 0;
-        for (idx_t i = 0; i < numLists; ++i) {
-            lists[i] = {
-                    prepared(queries[i]),
-                    chosen.ids.data() + from,
-                    counts[i],
-                    chosen.keys.data() + from};
-            from += counts[i];
+        if (idx_t(unbounded.size()) < setup_.numQueries) {
+            const Plan plan = planOf(setup, Variant::Buffered);
+            blocks_.resize(plan.threads);
+            sweepRange(
+                    setup,
+                    plan,
+                    limits.data(),
+                    [&](idx_t begin,
+                        idx_t rows,
+                        const RangeSelection<T>& selection) {
+                        finisher.finish(
+                                selection, begin, rows, plan.threads, blocks_);
+                    });
         }
-        RescoreJob<T> job;
-        job.lists = lists;
-        job.numLists = numLists;
-        job.vectors = setup_.vectors;
-        job.depth = setup_.depth;
-        job.power = double(setup_.power);
-        kernels_.rescore(job);
-        rescored_.fetch_add(from, std::memory_order_relaxed);
-        for (idx_t i = 0; i < numLists; ++i) {
-            append(block,
-                   queries[i],
-                   lists[i].keys,
-                   lists[i].ids,
-                   counts[i],
-                   0);
+        rescored_ = finisher.rescored();
+        if (!unbounded.empty()) {
+            takeUnbounded(unbounded, threads);
         }
     }
 
-    void append(
-            RangeBlock<T>& block,
-            idx_t query,
-            const T* keys,
-            const CandidateId<T>* ids,
-            idx_t count,
-            idx_t firstId) {
-        block.append(
-                query, keys, count, limit_, setup_.similarity, [&](idx_t i) {
-                    return setup_.idOf(firstId + ids[i]);
-                });
+    /// Queries whose candidates are all vectors.
+    void takeUnbounded(const std::vector<idx_t>& queries, int threads) {
+        std::vector<idx_t> rows(queries);
+        for (idx_t& row : rows) {
+            row = setup_.queries.ids ? setup_.queries.ids[row] : row;
+        }
+        const Setup<T> setup = setup_.forQueries(rows);
+        const idx_t rescored = rescored_;
+        takeAll({setup, queries.data()}, threads);
+        rescored_ = rescored; // scans of repeated queries do not count
     }
 
     const Problem<T>& problem_;
     const Setup<T>& setup_;
     const T limit_; ///< of keys
     const CanonicalKernels<T> kernels_;
-    std::vector<RangeBlock<T>> blocks_; ///< by ascending vectors
-    std::atomic<idx_t> rescored_{0};
-    idx_t stride_ = 0;
-    AlignedBuffer<double> components_; ///< [queries, stride]
-    std::vector<double> squares_, absolutes_;
+    /// What they have of a query follows each other, by ascending vectors.
+    std::vector<RangeBlock<T>> blocks_;
     std::vector<char> isUnbounded_; ///< [queries]
-    idx_t unbounded_ = 0;
+    idx_t rescored_ = 0;
 };
 
 } // namespace

@@ -153,6 +153,12 @@ T ErrorBound<T>::reach(T key, const CanonicalQuery& query) const {
 }
 
 template <class T>
+T ErrorBound<T>::reachIfAny(T key, const CanonicalQuery& query) const {
+    return std::isnan(query.squares) ? -std::numeric_limits<T>::infinity()
+                                     : reach(key, query);
+}
+
+template <class T>
 HeapSlack<T> ErrorBound<T>::slack() const {
     // The error twice, on the way to the canonical key and back, and some room.
     const double twice = 2.1 * relative_;

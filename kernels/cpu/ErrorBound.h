@@ -1,5 +1,8 @@
 #pragma once
 
+#include <cmath>
+#include <limits>
+
 #include "kernels/cpu/CanonicalTypes.h"
 #include "kernels/cpu/Setup.h"
 
@@ -18,6 +21,9 @@ class ErrorBound {
     /// `key`, and that it is a number at all. Infinite: nothing is known.
     T reach(T key, const CanonicalQuery& query) const;
 
+    /// The same, but -infinity for a query with NaN, which has no result.
+    T reachIfAny(T key, const CanonicalQuery& query) const;
+
     /// What is to be added to the key of the nearest vector so that `reach` is
     /// mostly less. Off where that takes more than the key and the query's
     /// term.
@@ -28,7 +34,7 @@ class ErrorBound {
     double int16Error(double length, const CanonicalQuery& query) const;
 
     KernelMetric metric_;
-    bool isExpanded_; ///< |q|^2 - 2 <q, x> + |x|^2
+    bool isExpanded_;  ///< |q|^2 - 2 <q, x> + |x|^2
     double relative_;  ///< of sums without cancellation
     double canonical_; ///< of the canonical distance, its rounding included
     double underflow_; ///< absolute
@@ -39,5 +45,16 @@ class ErrorBound {
     double rounding_ = 0;       ///< what integers leave of |x|, at most
     double likelyRounding_ = 0; ///< the same before it is known
 };
+
+/// Just above a reach, so that what is at it is below. -infinity, which nothing
+/// is below, where the reach is infinite: of a query without a bound all
+/// vectors are taken anyway.
+template <class T>
+T limitAbove(T reach) {
+    constexpr T kInfinity = std::numeric_limits<T>::infinity();
+    return reach < kInfinity && reach > -kInfinity
+            ? std::nextafter(reach, kInfinity)
+            : -kInfinity;
+}
 
 } // namespace faiss_bits::cpu

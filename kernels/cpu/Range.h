@@ -12,7 +12,9 @@ struct RangeResult {
     std::vector<idx_t>
             limits; ///< [numQueries + 1]; query i: limits[i] .. limits[i + 1]
     std::vector<T> distances; ///< [limits.back()]
-    std::vector<idx_t> ids;   ///< ascending within a query
+    /// Within a query as the search says: runRange by ascending number of the
+    /// vectors, runIvfRange (ivf/IvfRange.h) list by list.
+    std::vector<idx_t> ids;
 };
 
 /// All vectors with distance < radius (similarity > radius), as FAISS's

@@ -32,8 +32,12 @@ class RangeBlock {
         for (idx_t i = 0; i < count; ++i) {
             // Written in any case: which keys pass cannot be predicted.
             distances[kept] = negate ? T(0) - keys[i] : keys[i];
-            ids[kept] = idOf(i);
+            ids[kept] = i;
             kept += keys[i] < limit;
+        }
+        // Of those alone: to ask for an id may be work.
+        for (idx_t i = 0; i < kept; ++i) {
+            ids[i] = idOf(ids[i]);
         }
         distances_.resize(begin + kept);
         ids_.resize(begin + kept);

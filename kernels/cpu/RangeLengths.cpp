@@ -14,6 +14,10 @@ namespace {
 /// Vectors that are measured at a time.
 constexpr idx_t kVectors = 4096;
 
+/// Components that a thread reads between two calls of the interrupt hook:
+/// about 20 ms.
+constexpr idx_t kValuesPerRegion = 1 << 26;
+
 /// Of the vectors begin .. begin + count - 1: the terms that packing makes,
 /// some tiles at a time.
 template <class T>
@@ -93,19 +97,27 @@ void measureLengths(const Setup<T>& setup, Lengths<T>& lengths) {
     AlignedBuffer<T> zeros(stride);
     std::fill_n(zeros.get(), stride, T(0));
     const idx_t n = setup.numVectors;
-    parallelFor(
-            setup.team,
-            setup.team,
-            (n + kVectors - 1) / kVectors,
-            [&](idx_t i, int) {
-                const idx_t begin = i * kVectors;
-                const idx_t count = std::min(kVectors, n - begin);
-                if (isProduct) {
-                    measureScanned(setup, zeros, begin, count, lengths);
-                } else {
-                    measurePacked(setup, begin, count, lengths);
-                }
-            });
+    const idx_t parts = (n + kVectors - 1) / kVectors;
+    const idx_t perRegion = *setup.interrupt ? setup.team *
+                    std::max<idx_t>(1,
+                                    kValuesPerRegion / kVectors / setup.depth)
+                                             : parts;
+    for (idx_t first = 0; first < parts; first += perRegion) {
+        parallelFor(
+                setup.team,
+                setup.team,
+                std::min(perRegion, parts - first),
+                [&](idx_t i, int) {
+                    const idx_t begin = (first + i) * kVectors;
+                    const idx_t count = std::min(kVectors, n - begin);
+                    if (isProduct) {
+                        measureScanned(setup, zeros, begin, count, lengths);
+                    } else {
+                        measurePacked(setup, begin, count, lengths);
+                    }
+                });
+        setup.callInterrupt();
+    }
 }
 
 template void measureLengths(const Setup<float>&, Lengths<float>&);

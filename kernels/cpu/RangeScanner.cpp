@@ -1,7 +1,6 @@
 #include "kernels/cpu/RangeScanner.h"
 
 #include <algorithm>
-#include <cmath>
 #include <limits>
 #include <numeric>
 
@@ -149,19 +148,11 @@ void RangeScanner<T>::sweep(
 template <class T>
 void RangeScanner<T>::reachOf(const RangeQueries<T>& queries) {
     const ErrorBound<T> bound(setup_, true);
-    constexpr T kInfinity = std::numeric_limits<T>::infinity();
     reaches_.resize(queries.count());
     limits_.resize(queries.count());
     for (idx_t i = 0; i < queries.count(); ++i) {
-        const CanonicalQuery& query = queries.prepared(i);
-        // A query with NaN has no result.
-        const T reach = std::isnan(query.squares) ? -kInfinity
-                                                  : bound.reach(limit_, query);
-        reaches_[i] = reach;
-        // What is at the reach is within it.
-        limits_[i] = reach > -kInfinity && reach < kInfinity
-                ? std::nextafter(reach, kInfinity)
-                : -kInfinity;
+        reaches_[i] = bound.reachIfAny(limit_, queries.prepared(i));
+        limits_[i] = limitAbove(reaches_[i]);
     }
 }
 
@@ -210,9 +201,10 @@ void RangeScanner<T>::find(
             }
         }
         if (left > 0) {
-            rescored_ += left;
+            const bool isUnbounded = !takesAll_ && reaches_[i] == kInfinity;
+            rescored_ += isUnbounded ? 0 : left;
             lists_.push_back({queries.prepared(i), ids, left, keys});
-            found_.push_back({i, ids, left, keys});
+            found_.push_back({i, ids, left, keys, isUnbounded});
         }
     }
     RescoreJob<T> job;

@@ -46,7 +46,7 @@ template <class T>
 class RangeScanner {
    public:
     /// `limit`: of keys. takesAll: most vectors are thought to be in range,
-    /// which changes time alone.
+    /// which changes time and what counts as rescored, but no result.
     RangeScanner(
             const Setup<T>& setup,
             const CanonicalKernels<T>& kernels,
@@ -60,6 +60,7 @@ class RangeScanner {
         const CandidateId<T>* ids;
         idx_t count;
         const T* keys;
+        bool isUnbounded; ///< all vectors, because no error was known
     };
 
     /// Calls take(found) for every query of which the vectors begin .. end - 1
@@ -86,7 +87,9 @@ class RangeScanner {
     idx_t piece() const {
         return piece_;
     }
-    /// Canonical distances so far.
+    /// Canonical distances so far, those of queries without a bound left out. A
+    /// piece takes all where most of the one before was in range, so that they
+    /// depend on which pieces a scanner gets.
     idx_t rescored() const {
         return rescored_;
     }

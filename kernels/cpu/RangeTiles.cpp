@@ -90,11 +90,11 @@ void RangeTiles<T>::runPiece(
     const idx_t first = piece * width;
     const idx_t columns = std::min(width, setup_.numVectors - first);
     Setup<T> setup = setup_.forVectors(first, columns);
-    Lengths<T> lengths;
-    setup.lengths = &lengths;
     Plan plan = plan_;
     if (isAlone) {
         plan.threads = setup.team = 1;
+    }
+    if (isAlone && plan_.threads > 1) { // it is inside a parallel loop
         setup.interrupt = &none;
     }
     QuerySweep<T> sweep(setup, plan, setup.numQueries);
@@ -117,7 +117,6 @@ void RangeTiles<T>::runPiece(
                     mine.states.assign(rows, RowState::Below);
                     Sink<T>& sink = mine.sink;
                     sink.kind = SinkKind::Store;
-                    sink.clampAtZero = setup.metric == KernelMetric::L2;
                     sink.queryTerm = mine.terms.get();
                     sink.limit = sink.queryTerm + rows + plan.tileQueries;
                     sink.filter = sink.limit + rows + plan.tileQueries;
@@ -137,7 +136,6 @@ void RangeTiles<T>::runPiece(
                 keys.columns = columns;
                 keys.keys = scratchOf(own).keys.get();
                 keys.stride = stride;
-                keys.piece = &setup;
                 done(keys);
             });
 }

@@ -16,12 +16,10 @@ struct RangeKeys {
     idx_t first = 0, columns = 0; ///< its vectors
     T* keys = nullptr; ///< [rows, columns], with room for a vector behind
     idx_t stride = 0;
-    /// The search in the piece, with the lengths that bounds of errors need.
-    const Setup<T>* piece = nullptr;
 };
 
-/// The packed sweeps of a certified range search, which store all keys of a
-/// block before any is compared: then the errors are known.
+/// The packed sweeps of a certified range search that store all keys of a block
+/// before any is compared. They call the interrupt hook on their way.
 template <class T>
 class RangeTiles {
    public:

@@ -4,9 +4,11 @@
 
 #include <stdexcept>
 #include <thread>
+#include <vector>
 
 #include <gtest/gtest.h>
 
+#include "kernels/cpu/RangeLengths.h"
 #include "tests/cpu/CpuHarness.h"
 
 namespace faiss_bits::test {
@@ -118,6 +120,83 @@ TEST(CpuInterrupt, IsAskedOnTheWay) {
                     (void)CpuData<float>::run(p);
                 });
         EXPECT_GE(calls, 2);
+    }
+}
+
+/// A range search by one thread, of which just the first of each 256 vectors is
+/// near (`isNearFirst`), or just the others are: the sample of vectors that
+/// plans the search sees the first ones alone.
+int callsOfRange(
+        int64_t q,
+        int64_t n,
+        int d,
+        bool isNearFirst,
+        float radius,
+        int stopAt,
+        cpu::Variant variant = cpu::Variant::Auto) {
+    std::vector<float> queries(q * d, 0.5f), vectors(n * d, 0.5f);
+    for (int64_t i = 0; i < n; ++i) {
+        vectors[i * d] = (i % 256 == 0) == isNearFirst ? 1.f : 100.f;
+    }
+    cpu::Problem<float> p;
+    p.numQueries = q;
+    p.numVectors = n;
+    p.d = d;
+    p.queries = queries.data();
+    p.vectors = vectors.data();
+    p.threads = 1;
+    p.choice.variant = variant;
+    int calls = 0;
+    p.interrupt = [&] {
+        if (++calls == stopAt) {
+            throw Stop();
+        }
+    };
+    (void)cpu::runRange<float>(p, radius);
+    return calls;
+}
+
+/// Canonical distances of all pairs: many queries, and one piece of vectors.
+TEST(CpuInterrupt, IsAskedWhileManyQueriesMeetAPieceInRange) {
+    EXPECT_THROW(callsOfRange(3000, 4096, 128, true, 2.f, 2), Stop);
+}
+
+/// Candidates: their canonical distances take longer than the sweep.
+TEST(CpuInterrupt, IsAskedWhileCandidatesInRangeAreRescored) {
+    const int none = callsOfRange(128, 16384, 256, false, 0.1f, 0);
+    EXPECT_GE(callsOfRange(128, 16384, 256, false, 2.f, 0), none + 1);
+    EXPECT_THROW(callsOfRange(128, 16384, 256, false, 2.f, none + 1), Stop);
+}
+
+TEST(CpuInterrupt, IsAskedInARangeSearchWithNothingPacked) {
+    EXPECT_THROW(
+            callsOfRange(2000, 16384, 64, false, 0.1f, 2, cpu::Variant::Direct),
+            Stop);
+}
+
+/// The pass over all vectors for their lengths.
+TEST(CpuInterrupt, IsAskedWhileLengthsAreMeasured) {
+    for (Metric metric : {Metric::InnerProduct, Metric::Cosine}) {
+        constexpr int kDepth = 1024;
+        const std::vector<float> row(kDepth, 0.5f);
+        const std::vector<idx_t> ids(200000, 0);
+        cpu::Problem<float> p;
+        p.metric = metric;
+        p.numQueries = 1;
+        p.numVectors = idx_t(ids.size());
+        p.d = kDepth;
+        p.queries = p.vectors = row.data();
+        p.vectorIds = ids.data();
+        p.threads = 1;
+        int left = 2;
+        p.interrupt = [&] {
+            if (--left == 0) {
+                throw Stop();
+            }
+        };
+        const auto setup = cpu::checkProblem(p, false);
+        cpu::Lengths<float> lengths;
+        EXPECT_THROW(cpu::measureLengths(setup, lengths), Stop);
     }
 }
 

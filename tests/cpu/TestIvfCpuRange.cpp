@@ -1,5 +1,6 @@
 #include <cmath>
 #include <cstring>
+#include <memory>
 #include <numeric>
 #include <stdexcept>
 
@@ -215,6 +216,141 @@ TEST(TestIvfCpuRange, CountsAndInterrupts) {
     p.interrupt = [] { throw std::runtime_error("enough"); };
     EXPECT_THROW(cpu::runIvfRange(p), std::runtime_error);
     EXPECT_EQ(0, data.lists.numOpen.load());
+}
+
+/// Lists in the order of their numbers, all with the same vectors.
+class EqualLists : public cpu::IvfLists {
+   public:
+    EqualLists(idx_t length, int d) : length_(length), rows_(length * d, 1) {}
+    idx_t length(idx_t) const override {
+        return length_;
+    }
+    const float* open(idx_t) const override {
+        return rows_.data();
+    }
+    void close(idx_t, const float*) const override {}
+    bool areKept() const override {
+        return true;
+    }
+    idx_t id(idx_t list, idx_t place) const override {
+        return list * length_ + place;
+    }
+
+   private:
+    idx_t length_;
+    std::vector<float> rows_;
+};
+
+struct Enough : std::runtime_error {
+    Enough() : std::runtime_error("enough") {}
+};
+
+cpu::IvfRangeProblem stoppedAtSecondCall(
+        const cpu::IvfLists& lists,
+        const std::vector<idx_t>& probes,
+        const std::vector<float>& query) {
+    cpu::IvfRangeProblem p;
+    p.d = int(query.size());
+    p.numQueries = 1;
+    p.queries = query.data();
+    p.radius = 1;
+    p.lists = &lists;
+    p.numLists = p.nprobe = idx_t(probes.size());
+    p.probes = probes.data();
+    p.threads = 1;
+    auto left = std::make_shared<int>(2);
+    p.interrupt = [left] {
+        if (--*left == 0) {
+            throw Enough();
+        }
+    };
+    return p;
+}
+
+/// One query, and work for a second or so.
+TEST(TestIvfCpuRange, IsInterruptedWithinAQuery) {
+    const std::vector<float> query(128, 9);
+    const EqualLists lists(4096, 128);
+    std::vector<idx_t> probes(1000);
+    std::iota(probes.begin(), probes.end(), idx_t(0));
+    const auto p = stoppedAtSecondCall(lists, probes, query);
+    EXPECT_THROW(cpu::runIvfRange(p), Enough);
+}
+
+TEST(TestIvfCpuRange, IsInterruptedWithinAList) {
+    const std::vector<float> query(128, 9);
+    std::vector<idx_t> places(5000000);
+    for (size_t i = 0; i < places.size(); ++i) {
+        places[i] = idx_t(i * 4096 / places.size());
+    }
+    const cpu::IvfPlaces allowed(places);
+    // Places are named often: the memory is that of a short list.
+    class Long : public EqualLists {
+       public:
+        using EqualLists::EqualLists;
+        idx_t length(idx_t) const override {
+            return 5000000;
+        }
+    };
+    const Long list(4096, 128);
+    const std::vector<idx_t> probes = {0};
+    auto p = stoppedAtSecondCall(list, probes, query);
+    p.allowed = &allowed;
+    EXPECT_THROW(cpu::runIvfRange(p), Enough);
+}
+
+/// Lists that are cut, by threads or by the hook, have their results in order.
+TEST(TestIvfCpuRange, CutListsKeepTheirOrder) {
+    for (const bool filtered : {false, true}) {
+        for (const idx_t numLists : {1, 3}) {
+            for (const idx_t q : {1, 3, 20}) {
+                IvfCpuCase c;
+                c.n = 40000;
+                c.d = 3;
+                c.numLists = c.nprobe = numLists;
+                c.q = q;
+                c.filtered = filtered;
+                const IvfCpuData data = uniformData(c);
+                for (const float radius : {0.05f, 1.f, 100.f}) {
+                    for (const int threads : {1, 2, 5}) {
+                        cpu::IvfRangeProblem p = rangeOf(data, radius);
+                        p.threads = threads;
+                        p.interrupt = [] {};
+                        expectExact(data, p);
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Queries whose errors have no bound count as repeated, as in flat searches.
+TEST(TestIvfCpuRange, CountsQueriesWithoutABound) {
+    IvfCpuCase c;
+    c.metric = Metric::InnerProduct;
+    c.nprobe = 6;
+    std::vector<float> queries = uniformRows(c.q, c.d, 2);
+    std::fill_n(queries.begin() + 7 * c.d, c.d, 1e38f);
+    IvfCpuData data(c, uniformRows(c.n, c.d, 1), queries);
+    std::fill(data.probes.begin(), data.probes.end(), idx_t(0));
+    for (const int threads : {1, 3}) {
+        cpu::IvfRangeProblem p = rangeOf(data, 1e30f);
+        p.threads = threads;
+        SearchStats stats;
+        p.stats = &stats;
+        cpu::runIvfRange(p);
+        EXPECT_EQ(stats.certified, c.q - 1);
+        EXPECT_EQ(stats.repeated, 1);
+    }
+}
+
+TEST(TestIvfCpuRange, NoQueriesWithAHook) {
+    IvfCpuCase c;
+    const IvfCpuData data = uniformData(c);
+    cpu::IvfRangeProblem p = rangeOf(data, 1.f);
+    p.numQueries = 0;
+    p.interrupt = [] {};
+    EXPECT_EQ(cpu::runIvfRange(p).limits, std::vector<idx_t>{0});
 }
 
 TEST(TestIvfCpuRange, NamesWhatIsBad) {

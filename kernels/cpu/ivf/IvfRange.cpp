@@ -3,10 +3,13 @@
 #include <omp.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cmath>
 #include <cstdint>
 #include <deque>
+#include <limits>
 #include <memory>
+#include <numeric>
 
 #include "kernels/common/Error.h"
 #include "kernels/cpu/KernelTable.h"
@@ -14,6 +17,7 @@
 #include "kernels/cpu/RangeBlock.h"
 #include "kernels/cpu/RangeScanner.h"
 #include "kernels/cpu/Targets.h"
+#include "kernels/cpu/ivf/IvfRangeJobs.h"
 #include "kernels/cpu/ivf/IvfRow.h"
 #include "kernels/cpu/ivf/IvfSetup.h"
 
@@ -24,15 +28,15 @@ namespace {
 /// A thread is not worth starting for less than about 10 microseconds.
 constexpr double kOperationsPerThread = 5e5;
 
-/// Work between two calls of the interrupt hook, for one thread: about 20 ms.
-constexpr double kOperationsPerRegion = 5e8;
-
 /// Shorter lists, and lists of so few allowed vectors, are scanned together: so
 /// many vectors at a time, and less than a list more.
 constexpr idx_t kShortList = 16, kMostGathered = 512;
 
-/// Also of what is behind the pointers. Pairs of a query and a vector.
-double checkRange(const IvfRangeProblem& p) {
+/// The most vectors that a scan numbers (CandidateId).
+constexpr idx_t kMostColumns = idx_t(1) << 30;
+
+/// Also of what is behind the pointers. Vectors in the lists of each query.
+std::vector<idx_t> checkRange(const IvfRangeProblem& p) {
     BITS_THROW_IF_NOT_FMT(
             p.metric == Metric::L2 || p.metric == Metric::InnerProduct,
             "metric = %d: inverted lists are searched by L2 and by inner "
@@ -52,12 +56,12 @@ double checkRange(const IvfRangeProblem& p) {
             "radius = %g is no number",
             double(p.radius));
     BITS_THROW_IF_NOT_FMT(p.lists, "lists is null");
+    std::vector<idx_t> pairs(p.numQueries);
     if (p.numQueries == 0) {
-        return 0;
+        return pairs;
     }
     BITS_THROW_IF_NOT_FMT(p.queries, "queries is null");
     BITS_THROW_IF_NOT_FMT(p.probes, "probes is null");
-    double pairs = 0;
     for (idx_t i = 0; i < p.numQueries * p.nprobe; ++i) {
         const idx_t list = p.probes[i];
         BITS_THROW_IF_NOT_FMT(
@@ -66,19 +70,22 @@ double checkRange(const IvfRangeProblem& p) {
                 (long long)i,
                 (long long)list,
                 (long long)p.numLists);
-        pairs += list < 0 ? 0 : double(p.lists->length(list));
+        pairs[i / p.nprobe] += list < 0 ? 0 : p.lists->length(list);
     }
     return pairs;
 }
 
 class IvfRange {
    public:
-    IvfRange(const IvfRangeProblem& problem, double pairs)
+    IvfRange(
+            const IvfRangeProblem& problem,
+            const std::vector<idx_t>& pairs,
+            int64_t target)
             : problem_(problem),
               pairs_(pairs),
+              isUnbounded_(problem.numQueries),
               limit_(isSimilarity(problem.metric) ? -problem.radius
                                                   : problem.radius) {
-        const int64_t target = targetOf(problem.target);
         const KernelMetric metric = problem.metric == Metric::L2
                 ? KernelMetric::L2
                 : KernelMetric::Product;
@@ -96,50 +103,53 @@ class IvfRange {
     }
 
     RangeResult<float> run() {
-        const double operations = 2 * pairs_ * problem_.d;
+        const double all =
+                std::accumulate(pairs_.begin(), pairs_.end(), double(0));
+        const double perPair = 2 * problem_.d;
         const int threads = std::max(
                 1,
                 int(std::min(
                         double(setup_.team),
-                        operations / kOperationsPerThread)));
+                        all * perPair / kOperationsPerThread)));
         for (int thread = 0; thread < threads; ++thread) {
             workers_.push_back(std::make_unique<Worker>(*this));
         }
-        const idx_t q = problem_.numQueries;
-        // Parts of the lists of a query, so that all threads have something.
-        constexpr idx_t kPartsPerThread = 4;
-        parts_ = q >= kPartsPerThread * threads
-                ? 1
-                : std::min<idx_t>(problem_.nprobe, kPartsPerThread * threads);
-        parts_ = threads == 1 ? 1 : parts_;
-        const idx_t jobs = q * parts_;
-        blocks_.resize(parts_ == 1 ? threads : jobs);
-        const idx_t perRegion = problem_.interrupt ? threads *
-                        std::max<idx_t>(1,
-                                        idx_t(kOperationsPerRegion /
-                                              (operations / double(jobs) + 1)))
-                                                   : jobs;
-        for (idx_t begin = 0; begin < jobs; begin += perRegion) {
+        idx_t numBlocks = 0;
+        const std::vector<IvfRangeJob> jobs =
+                cutIvfRange(problem_, pairs_, threads, numBlocks);
+        blocks_.resize(numBlocks);
+        const double perRegion = problem_.interrupt
+                ? kIvfRangeOperations * threads / perPair
+                : std::numeric_limits<double>::infinity();
+        const idx_t count = idx_t(jobs.size());
+        for (idx_t begin = 0, end = 0; begin < count; begin = end) {
+            // Where lists are empty, the probes are what is work.
+            for (double pairs = 0; end < count && pairs < perRegion; ++end) {
+                const IvfRangeJob& job = jobs[end];
+                pairs += double(job.pairs + job.end - job.begin);
+            }
             parallelFor(
                     setup_.team,
                     threads,
-                    std::min(perRegion, jobs - begin),
+                    end - begin,
                     [&](idx_t i, int thread) {
-                        const idx_t job = begin + i;
-                        scan(job / parts_,
-                             job % parts_,
+                        const IvfRangeJob& job = jobs[begin + i];
+                        scan(job,
                              *workers_[thread],
-                             blocks_[parts_ == 1 ? thread : job]);
+                             blocks_[job.block < 0 ? thread : job.block]);
                     });
             setup_.callInterrupt();
         }
         if (problem_.stats) {
-            problem_.stats->certified += q;
+            const idx_t unbounded = std::accumulate(
+                    isUnbounded_.begin(), isUnbounded_.end(), idx_t(0));
+            problem_.stats->certified += problem_.numQueries - unbounded;
+            problem_.stats->repeated += unbounded;
             for (const auto& worker : workers_) {
                 problem_.stats->rescored += worker->scanner.rescored();
             }
         }
-        return RangeBlock<float>::join(blocks_, q);
+        return RangeBlock<float>::join(blocks_, problem_.numQueries);
     }
 
    private:
@@ -162,30 +172,37 @@ class IvfRange {
         Gathered gathered;
     };
 
-    /// A part of the lists of a query.
-    void scan(idx_t query, idx_t part, Worker& worker, RangeBlock<float>& block)
+    void scan(const IvfRangeJob& job, Worker& worker, RangeBlock<float>& block)
             const {
-        worker.query.prepare(setup_, kernels_, query, 1);
-        const idx_t* probes = problem_.probes + query * problem_.nprobe;
-        const idx_t end = (part + 1) * problem_.nprobe / parts_;
-        for (idx_t i = part * problem_.nprobe / parts_; i < end; ++i) {
+        worker.query.prepare(setup_, kernels_, job.query, 1);
+        const idx_t* probes = problem_.probes + job.query * problem_.nprobe;
+        if (job.columns >= 0) {
+            scanList(
+                    job.query,
+                    probes[job.begin],
+                    job.first,
+                    job.columns,
+                    worker,
+                    block);
+            return;
+        }
+        for (idx_t i = job.begin; i < job.end; ++i) {
             const idx_t list = probes[i];
-            const idx_t length = list < 0 ? 0 : problem_.lists->length(list);
-            const IvfPlaces* allowed = length > 0 && problem_.allowed
-                    ? problem_.allowed + list
-                    : nullptr;
-            const idx_t count = allowed ? idx_t(allowed->size()) : length;
+            const idx_t count = countAllowed(problem_, list);
             if (count > kShortList) {
-                scanGathered(query, worker, block);
-                scanList(query, list, count, allowed, worker, block);
+                scanGathered(job.query, worker, block);
+                scanList(job.query, list, 0, count, worker, block);
             } else if (count > 0) {
-                gather(list, count, allowed, worker.gathered);
+                gather(list,
+                       count,
+                       allowedPlaces(problem_, list),
+                       worker.gathered);
                 if (idx_t(worker.gathered.offsets.size()) >= kMostGathered) {
-                    scanGathered(query, worker, block);
+                    scanGathered(job.query, worker, block);
                 }
             }
         }
-        scanGathered(query, worker, block);
+        scanGathered(job.query, worker, block);
     }
 
     void gather(idx_t list, idx_t count, const IvfPlaces* allowed, Gathered& to)
@@ -200,16 +217,18 @@ class IvfRange {
         if (to.offsets.empty()) {
             to.base = rows;
         }
-        // Not the difference of pointers: they are of different arrays.
-        const idx_t first = idx_t(uintptr_t(rows) - uintptr_t(to.base)) /
-                idx_t(sizeof(float));
         const size_t before = to.offsets.size();
         to.offsets.resize(before + count);
         to.places.resize(before + count);
+        writeIvfOffsets(
+                to.base,
+                rows,
+                problem_.d,
+                allowed,
+                count,
+                to.offsets.data() + before);
         for (idx_t i = 0; i < count; ++i) {
-            const idx_t place = allowed ? (*allowed)[i] : i;
-            to.offsets[before + i] = first + place * problem_.d;
-            to.places[before + i] = {list, place};
+            to.places[before + i] = {list, allowed ? (*allowed)[i] : i};
         }
     }
 
@@ -234,24 +253,35 @@ class IvfRange {
         from.open.clear();
     }
 
+    /// `count` of the vectors that count of a list, from one on.
     void scanList(
             idx_t query,
             idx_t list,
+            idx_t first,
             idx_t count,
-            const IvfPlaces* allowed,
             Worker& worker,
             RangeBlock<float>& block) const {
         const OpenIvfList open(*problem_.lists, list);
-        scanRows(
-                query,
-                {open.rows(), problem_.d, allowed ? allowed->data() : nullptr},
-                count,
-                [&](idx_t at) {
-                    return problem_.lists->id(
-                            list, allowed ? (*allowed)[at] : at);
-                },
-                worker,
-                block);
+        const IvfPlaces* places = allowedPlaces(problem_, list);
+        for (idx_t end = first + count; first < end; first += kMostColumns) {
+            RowView<float> vectors = {open.rows(), problem_.d, nullptr};
+            if (places) {
+                vectors.ids = places->data() + first;
+            } else {
+                vectors.data += first * problem_.d;
+            }
+            scanRows(
+                    query,
+                    vectors,
+                    std::min(kMostColumns, end - first),
+                    [&](idx_t at) {
+                        return problem_.lists->id(
+                                list,
+                                places ? (*places)[first + at] : first + at);
+                    },
+                    worker,
+                    block);
+        }
     }
 
     template <class IdOf>
@@ -268,6 +298,10 @@ class IvfRange {
                 0,
                 count,
                 [&](const RangeScanner<float>::Found& found) {
+                    if (found.isUnbounded) { // threads may share a query
+                        std::atomic_ref<char>(isUnbounded_[query])
+                                .store(1, std::memory_order_relaxed);
+                    }
                     return block.append(
                             query,
                             found.keys,
@@ -279,11 +313,11 @@ class IvfRange {
     }
 
     const IvfRangeProblem& problem_;
-    const double pairs_;
-    const float limit_; ///< of keys
+    const std::vector<idx_t>& pairs_;       ///< of the queries
+    mutable std::vector<char> isUnbounded_; ///< [queries]
+    const float limit_;                     ///< of keys
     Setup<float> setup_;
     CanonicalKernels<float> kernels_;
-    idx_t parts_ = 1; ///< of the lists of a query
     std::vector<std::unique_ptr<Worker>> workers_;
     std::vector<RangeBlock<float>> blocks_;
 };
@@ -291,8 +325,14 @@ class IvfRange {
 } // namespace
 
 RangeResult<float> runIvfRange(const IvfRangeProblem& problem) {
-    const double pairs = checkRange(problem);
-    return IvfRange(problem, pairs).run();
+    const std::vector<idx_t> pairs = checkRange(problem);
+    const int64_t target = targetOf(problem.target);
+    if (problem.numQueries == 0) {
+        RangeResult<float> none;
+        none.limits = {0};
+        return none;
+    }
+    return IvfRange(problem, pairs, target).run();
 }
 
 } // namespace faiss_bits::cpu

@@ -76,13 +76,14 @@ void IvfScanner::scanRow(
     for (const IvfItem* item = begin; item < end; ++item) {
         const OpenIvfList list(*setup_.problem.lists, item->list);
         base = base ? base : list.rows();
-        // Not pointers into one array: their numbers are subtracted.
-        const idx_t first =
-                (intptr_t(list.rows()) - intptr_t(base)) / idx_t(sizeof(float));
-        const IvfPlaces* allowed = setup_.allowed(item->list);
-        for (idx_t i = 0; i < item->count; ++i) {
-            *to++ = first + (allowed ? (*allowed)[i] : i) * depth;
-        }
+        writeIvfOffsets(
+                base,
+                list.rows(),
+                depth,
+                setup_.allowed(item->list),
+                item->count,
+                to);
+        to += item->count;
     }
     IvfItem all = *begin;
     all.count = block.total(row);

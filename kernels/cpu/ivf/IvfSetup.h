@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <vector>
 
 #include "kernels/cpu/CanonicalTypes.h"
@@ -47,5 +48,23 @@ class OpenIvfList {
     idx_t list_;
     const float* rows_;
 };
+
+/// Writes where `count` vectors of a list lie, counted in components from
+/// `base`, which may be a row of another list: so that one scan reads both.
+/// allowed: as IvfSetup::allowed.
+inline void writeIvfOffsets(
+        const float* base,
+        const float* rows,
+        idx_t depth,
+        const IvfPlaces* allowed,
+        idx_t count,
+        idx_t* to) {
+    // Not the difference of pointers: they are of different arrays.
+    const idx_t first =
+            idx_t(uintptr_t(rows) - uintptr_t(base)) / idx_t(sizeof(float));
+    for (idx_t i = 0; i < count; ++i) {
+        to[i] = first + (allowed ? (*allowed)[i] : i) * depth;
+    }
+}
 
 } // namespace faiss_bits::cpu
