@@ -182,7 +182,7 @@ class CertifiedRange {
             std::atomic_ref<char>(isUnbounded_[query])
                     .store(1, std::memory_order_relaxed);
         }
-        return block.append(
+        return block.template append<true>(
                 query,
                 found.keys,
                 found.count,
@@ -210,7 +210,7 @@ class CertifiedRange {
                 job.outIds = ids.data();
                 job.count = keys.columns;
                 const idx_t count = setup_.common.keepUnder(job, limit_).count;
-                blocks_[firstBlock + keys.order].append(
+                blocks_[firstBlock + keys.order].template append<true>(
                         part.query(keys.query + row),
                         job.outKeys,
                         count,

@@ -14,8 +14,10 @@ template <class T>
 class RangeBlock {
    public:
     /// Those of `query` that are under the limit of `count` keys; idOf(i) is
-    /// the id of the i-th. Returns how many there are.
-    template <class IdOf>
+    /// the id of the i-th. Returns how many there are. kOfAll: ids are asked
+    /// for of all keys, which is faster where that is a look-up (measured: 15%
+    /// of d = 2 with half in range); else of those under the limit alone.
+    template <bool kOfAll, class IdOf>
     idx_t append(
             idx_t query,
             const T* keys,
@@ -32,11 +34,10 @@ class RangeBlock {
         for (idx_t i = 0; i < count; ++i) {
             // Written in any case: which keys pass cannot be predicted.
             distances[kept] = negate ? T(0) - keys[i] : keys[i];
-            ids[kept] = i;
+            ids[kept] = kOfAll ? idOf(i) : i;
             kept += keys[i] < limit;
         }
-        // Of those alone: to ask for an id may be work.
-        for (idx_t i = 0; i < kept; ++i) {
+        for (idx_t i = 0; !kOfAll && i < kept; ++i) {
             ids[i] = idOf(ids[i]);
         }
         distances_.resize(begin + kept);

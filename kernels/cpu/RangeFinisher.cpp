@@ -111,7 +111,10 @@ void RangeFinisher<T>::finish(
         std::vector<RangeBlock<T>>& blocks) {
     chosen_.resize(threads);
     next_ = nextCandidate_ = 0;
-    while (next_ < rows) {
+    for (bool isFirst = true; next_ < rows; isFirst = false) {
+        if (!isFirst) {
+            setup_.callInterrupt();
+        }
         cutJobs(selection, rows, threads, blocks);
         parallelFor(
                 setup_.team,
@@ -125,7 +128,6 @@ void RangeFinisher<T>::finish(
                            chosen_[thread],
                            blocks[job.block < 0 ? thread : job.block]);
                 });
-        setup_.callInterrupt();
     }
 }
 
@@ -217,7 +219,7 @@ void RangeFinisher<T>::runJob(
     kernels_.rescore(rescore);
     for (idx_t i = 0; i < numLists; ++i) {
         const CandidateId<T>* ids = lists[i].ids;
-        block.append(
+        block.template append<true>(
                 queries[i],
                 lists[i].keys,
                 lists[i].count,

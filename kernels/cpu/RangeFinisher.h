@@ -10,7 +10,7 @@
 namespace faiss_bits::cpu {
 
 /// From the candidates of a certified range search to its results: canonical
-/// distances, which the radius decides by. Calls the interrupt hook on its way.
+/// distances, which the radius decides by. Calls the interrupt hook in between.
 template <class T>
 class RangeFinisher {
    public:

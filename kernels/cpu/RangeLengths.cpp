@@ -103,6 +103,9 @@ void measureLengths(const Setup<T>& setup, Lengths<T>& lengths) {
                                     kValuesPerRegion / kVectors / setup.depth)
                                              : parts;
     for (idx_t first = 0; first < parts; first += perRegion) {
+        if (first > 0) {
+            setup.callInterrupt();
+        }
         parallelFor(
                 setup.team,
                 setup.team,
@@ -116,7 +119,6 @@ void measureLengths(const Setup<T>& setup, Lengths<T>& lengths) {
                         measurePacked(setup, begin, count, lengths);
                     }
                 });
-        setup.callInterrupt();
     }
 }
 

@@ -75,7 +75,9 @@ void RangeTiles<T>::run(const Done& done) {
                 [&](idx_t i, int thread) {
                     runPiece(begin + i, thread, true, done);
                 });
-        setup_.callInterrupt();
+        if (plan_.threads > 1) { // else the pieces have called it
+            setup_.callInterrupt();
+        }
     }
 }
 

@@ -302,7 +302,7 @@ class IvfRange {
                         std::atomic_ref<char>(isUnbounded_[query])
                                 .store(1, std::memory_order_relaxed);
                     }
-                    return block.append(
+                    return block.append<false>(
                             query,
                             found.keys,
                             found.count,
