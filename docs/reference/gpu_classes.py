@@ -112,6 +112,8 @@ def stand_ins(root=_ROOT):
     ):
         inverted = _on(_on(base, proxy.__mro__[1]), proxy)
         class_wrappers.wrap_gpu_ivf_index(inverted)
+        if "add_sa_codes" in vars(inverted):
+            del inverted.add_sa_codes  # of the CPU's classes alone
         classes.append(inverted)
     parts = _on(faiss.Index, module.GpuIndexBitsMany)
     for proxy in (module.GpuIndexBitsShards, module.GpuIndexBitsReplicas):
