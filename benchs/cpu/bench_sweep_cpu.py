@@ -46,8 +46,8 @@ SCRIPT = Path(__file__).resolve().parent / "cpu_sweep_worker.py"
 #: Seconds between turns, in which threads of the one before stop spinning;
 #: those of calls in a turn; turns of each.
 PAUSE, TURN, ROUNDS = 0.02, 0.03, 4
-#: Share of the places of inverted lists in which both must agree. Lists that
-#: are equally near to a query may differ.
+#: Share of the places of inverted lists in which both must agree. Rounding may
+#: decide which of two lists a query searches.
 SAME = 0.95
 
 

@@ -124,7 +124,9 @@ def selected_ids(cell):
     return np.sort(rng.permutation(cell["n"])[:count])
 
 
-def centroid_ids(cell):
-    """Which of its vectors are the centroids of a cell's lists."""
+def centroids_of(cell, vectors):
+    """The centroids of a cell's lists: beside some of its vectors, so that no
+    two are equally near and both libraries search the same lists."""
     rng = np.random.default_rng(cell["data_seed"] + 2)
-    return rng.permutation(cell["n"])[:cell["nlist"]]
+    some = vectors[rng.permutation(cell["n"])[:cell["nlist"]]]
+    return some + rng.random(some.shape, np.float32) / 4

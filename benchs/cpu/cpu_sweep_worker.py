@@ -16,7 +16,7 @@ import faiss
 import numpy as np
 from agreement import true_distances
 from bench_worker import Worker, serve
-from cpu_sweep_cells import centroid_ids, selected_ids, vectors_of
+from cpu_sweep_cells import centroids_of, selected_ids, vectors_of
 
 METRICS = {"L2": (faiss.METRIC_L2, 0), "L1": (faiss.METRIC_L1, 0),
            "IP": (faiss.METRIC_INNER_PRODUCT, 0),
@@ -80,7 +80,7 @@ class SweepWorker(Worker):
         d = cell["d"]
         if cell["index"] == "ivf":
             centroids = faiss.IndexFlat(d, metric)
-            centroids.add(vectors[centroid_ids(cell)].copy())
+            centroids.add(centroids_of(cell, vectors))
             make = (self.fused.IndexFusedIVFFlat if self.ours
                     else faiss.IndexIVFFlat)
             index = make(centroids, d, cell["nlist"], metric)
