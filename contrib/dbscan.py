@@ -13,7 +13,7 @@ import numpy as np
 
 import faiss_bits
 from faiss_bits import range_search
-from faiss_bits.arrays import whole_number
+from faiss_bits.arrays import check_columns, whole_number
 from faiss_bits.backends import choose
 from faiss_bits.compiled import swigfaiss_bits
 from faiss_bits.contrib.progress import bar
@@ -66,6 +66,7 @@ def dbscan(
     x = np.asarray(x)
     if x.ndim != 2:
         raise ValueError(f"x has shape {x.shape}, expected two sizes")
+    check_columns(x, "x")
     if x.dtype not in (np.float32, np.float64):
         raise TypeError(f"x is {x.dtype}, expected float32 or float64")
     eps = number(eps, "eps")
@@ -143,8 +144,7 @@ def _searcher(x, radius, device):
     on_gpu = choose("auto", asks, why_not) == "gpu"
     if asks:
         check_device(device)
-    # An index has a dimension, and is not searched without vectors.
-    if not on_gpu or n == 0 or d == 0:
+    if not on_gpu or n == 0:
 
         def on_cpu(begin, end):
             lims, _, ids = range_search(x[begin:end], x, radius, backend="cpu")

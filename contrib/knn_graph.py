@@ -220,7 +220,8 @@ def main(arguments=None):
     add("--block", type=int, default=16384,
         help="vectors searched for at a time (default: 16384)")
     add("--device", type=int, default=-1,
-        help="number of the GPU to use (default: 0, and without a GPU the CPU)")
+        help="number of the GPU (default: the current one, and without one the "
+             "CPU)")
     args = parser.parse_args(arguments)
     return status_of(
         lambda: _run(args), f"stopped; {args.out} is not whole"

@@ -130,7 +130,7 @@ class Sweep:
                 reply = self.workers[at].ask("time", seconds=TURN)
                 least[at] = min(least[at], reply["ms"])
         fields = {field: cell[field] for field in CELL_FIELDS["cpu_sweep"]
-                  if field in cell}
+                  if field in cell} | {"data_seed": cell["data_seed"]}
         rows = [{"bench": "cpu_sweep", "method": worker.methods[0], **fields,
                  "ms": digits(ms)} for worker, ms in zip(self.workers, least)]
         rows[0]["ratio"] = digits(least[1] / least[0])
@@ -220,6 +220,7 @@ def main(arguments=None):
             except WorkerError as error:
                 print(f"FAILED {text_of(cell)}: {error}", flush=True)
                 failed += 1
+                data["meta"]["failed"] = data["meta"].get("failed", 0) + 1
                 continue
             data["rows"] += rows
             save(options.out, data)
@@ -230,6 +231,7 @@ def main(arguments=None):
                   flush=True)
     finally:
         sweep.close()
+        save(options.out, data)
     summarize(data["rows"])
     return 1 if failed else 0
 

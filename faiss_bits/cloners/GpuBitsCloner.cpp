@@ -130,6 +130,7 @@ bool holdsOthers(const faiss::Index* index) {
 } // namespace
 
 faiss::Index* BitsToGpuCloner::clone_Index(const faiss::Index* index) {
+    detail::requireNotNull(index, "index");
     detail::requireCopyable(*index, "index");
     const auto* flat = dynamic_cast<const faiss::IndexFlat*>(index);
     if (flat && detail::hasMetric(flat->metric_type)) {

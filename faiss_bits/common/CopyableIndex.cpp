@@ -9,7 +9,7 @@
 #include "faiss_bits/common/FaissCompat.h"
 #include "faiss_bits/common/FaissErrors.h"
 
-#if FAISS_BITS_FAISS_HAS_PANORAMA
+#if FAISS_BITS_FAISS_HAS_IVF_PANORAMA
 #include <faiss/IndexIVFFlatPanorama.h>
 #endif
 
@@ -26,12 +26,16 @@ const char* lossOf(const faiss::Index& index) {
         return "codes of its second quantizer (an IndexRefineFlat over an "
                "IndexIVFPQ can be copied)";
     }
-#if FAISS_BITS_FAISS_HAS_PANORAMA
-    static constexpr char kLevels[] =
+    [[maybe_unused]] static constexpr char kLevels[] =
             "vectors, whose components it stores in levels (add what "
             "reconstruct_n gives to a flat index or lists of vectors)";
-    if (dynamic_cast<const faiss::IndexFlatPanorama*>(&index) ||
-        dynamic_cast<const faiss::IndexIVFFlatPanorama*>(&index)) {
+#if FAISS_BITS_FAISS_HAS_IVF_PANORAMA
+    if (dynamic_cast<const faiss::IndexIVFFlatPanorama*>(&index)) {
+        return kLevels;
+    }
+#endif
+#if FAISS_BITS_FAISS_HAS_FLAT_PANORAMA
+    if (dynamic_cast<const faiss::IndexFlatPanorama*>(&index)) {
         return kLevels;
     }
 #endif

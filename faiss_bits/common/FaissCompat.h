@@ -33,9 +33,10 @@
 /// 1.15.
 #define FAISS_BITS_FAISS_COPIES_PACKED_CODES (FAISS_BITS_FAISS_VERSION >= 11500)
 
-/// Since 1.13.1, there are flat indexes and inverted lists whose vectors are
-/// stored in levels (IndexFlatPanorama, IndexIVFFlatPanorama).
-#define FAISS_BITS_FAISS_HAS_PANORAMA (FAISS_BITS_FAISS_VERSION >= 11301)
+/// Indexes whose vectors are stored in levels: inverted lists since 1.13.0
+/// (IndexIVFFlatPanorama), flat ones since 1.13.1 (IndexFlatPanorama).
+#define FAISS_BITS_FAISS_HAS_IVF_PANORAMA (FAISS_BITS_FAISS_VERSION >= 11300)
+#define FAISS_BITS_FAISS_HAS_FLAT_PANORAMA (FAISS_BITS_FAISS_VERSION >= 11301)
 
 namespace faiss_bits {
 
@@ -165,15 +166,15 @@ struct HasEmptyLimit<
         std::void_t<decltype(std::declval<T&>().max_empty_result_buckets)>>
         : std::true_type {};
 
-/// Whether the parameters of an IVF range search end it after some lists that
-/// have nothing in range (max_empty_result_buckets, since 1.15).
+/// Lists with nothing in range after which the parameters of an IVF range search
+/// end it (max_empty_result_buckets, since 1.15); 0: none do.
 template <class Params>
-bool endsAtEmptyLists(const Params& params) {
+size_t mostEmptyLists(const Params& params) {
     if constexpr (HasEmptyLimit<Params>::value) {
-        return params.max_empty_result_buckets != 0;
+        return params.max_empty_result_buckets;
     }
     (void)params;
-    return false;
+    return 0;
 }
 
 /// Whether the parameters of an IVF search have something for the lists.

@@ -49,9 +49,6 @@ void forIdsOf(
         const faiss::IDSelectorBitmap& bitmap,
         idx_t n,
         const Body& body) {
-    if (bitmap.n > 0) {
-        requireNotNull(bitmap.bitmap, "bitmap of an IDSelectorBitmap");
-    }
     const idx_t count = std::min((n + 7) / 8, idx_t(bitmap.n));
     forPlacesOf(bitmap.bitmap, count, [&](idx_t place) {
         for (unsigned bits = bitmap.bitmap[place]; bits; bits &= bits - 1) {
@@ -65,11 +62,26 @@ void forIdsOf(
 
 } // namespace
 
+void requireMemory(const faiss::IDSelector& selector) {
+    if (auto* array = dynamic_cast<const faiss::IDSelectorArray*>(&selector)) {
+        if (array->n > 0) {
+            requireNotNull(array->ids, "ids of an IDSelectorArray");
+        }
+    } else if (
+            auto* bitmap =
+                    dynamic_cast<const faiss::IDSelectorBitmap*>(&selector)) {
+        if (bitmap->n > 0) {
+            requireNotNull(bitmap->bitmap, "bitmap of an IDSelectorBitmap");
+        }
+    }
+}
+
 std::vector<uint8_t> membersOf(const faiss::IDSelector& selector, idx_t n) {
     using faiss::IDSelectorArray;
     using faiss::IDSelectorBatch;
     using faiss::IDSelectorBitmap;
     using faiss::IDSelectorNot;
+    requireMemory(selector);
     std::vector<uint8_t> members(n);
     if (auto* array = dynamic_cast<const IDSelectorArray*>(&selector)) {
         for (idx_t id : existing(*array, n)) {
@@ -102,6 +114,7 @@ std::vector<idx_t> selectedIds(const faiss::IDSelector& selector, idx_t n) {
     using faiss::IDSelectorArray;
     using faiss::IDSelectorBitmap;
     using faiss::IDSelectorRange;
+    requireMemory(selector);
     std::vector<idx_t> ids;
     if (auto* range = dynamic_cast<const IDSelectorRange*>(&selector)) {
         const idx_t first = std::clamp<idx_t>(range->imin, 0, n);

@@ -10,6 +10,9 @@
 /// What an IDSelector selects of a flat index. Not part of the API.
 namespace faiss_bits::detail {
 
+/// Throws FaissException for an array of ids or a bitmap that is null.
+void requireMemory(const faiss::IDSelector& selector);
+
 /// 1 for each of the ids 0 .. n - 1 that is selected, else 0. O(n), and one
 /// is_member call an id, save for arrays of ids (which answer it in O(size))
 /// and their complements. What is_member throws goes through.

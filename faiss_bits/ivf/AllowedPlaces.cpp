@@ -1,9 +1,9 @@
 #include "faiss_bits/ivf/AllowedPlaces.h"
 
-#include <typeinfo>
 #include <unordered_set>
 
 #include "faiss_bits/common/FaissErrors.h"
+#include "faiss_bits/flat/SelectedIds.h"
 
 namespace faiss_bits::detail {
 
@@ -73,9 +73,9 @@ AllowedPlaces allowedPlaces(
         of = no->sel;
         isNot = !isNot;
     }
-    if (typeid(*of) == typeid(faiss::IDSelectorRange)) {
-        const auto& range = static_cast<const faiss::IDSelectorRange&>(*of);
-        const idx_t first = range.imin, end = range.imax;
+    requireMemory(*of);
+    if (auto* range = dynamic_cast<const faiss::IDSelectorRange*>(of)) {
+        const idx_t first = range->imin, end = range->imax;
         return placesWhere(lists, each, [=](idx_t id) {
             return ((id >= first) & (id < end)) != isNot;
         });

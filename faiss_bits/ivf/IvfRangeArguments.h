@@ -12,10 +12,12 @@ namespace faiss_bits::detail {
 /// before all nprobe lists are searched, which no search of ours does.
 inline void requireAllLists(const faiss::SearchParameters* params) {
     const auto* ivf = dynamic_cast<const faiss::SearchParametersIVF*>(params);
-    FAISS_THROW_IF_NOT_MSG(
-            !ivf || !endsAtEmptyLists(*ivf),
-            "params->max_empty_result_buckets is set: only 0 is supported, "
-            "all nprobe lists");
+    const size_t most = ivf ? mostEmptyLists(*ivf) : 0;
+    FAISS_THROW_IF_NOT_FMT(
+            most == 0,
+            "params->max_empty_result_buckets = %zu: only 0 is supported, all "
+            "nprobe lists",
+            most);
 }
 
 } // namespace faiss_bits::detail

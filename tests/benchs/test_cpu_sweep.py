@@ -103,6 +103,15 @@ def test_a_short_run(tmp_path):
     assert "12 cells" in done.stdout
 
 
+def test_what_is_left_out_is_said(tmp_path):
+    pytest.importorskip("faiss_bits.compiled")
+    out = tmp_path / "sweep.json"
+    assert bench_sweep_cpu.main(
+        ["--out", str(out), "--cells", "5", "--max-seconds", "-1"]) == 0
+    result = json.loads(out.read_text())
+    assert result["meta"]["left_out"] == 5 and result["rows"] == []
+
+
 def test_bad_arguments():
     with pytest.raises(SystemExit):
         bench_sweep_cpu.parse(["--out", "x", "--cells", "0"])

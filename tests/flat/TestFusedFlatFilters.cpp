@@ -107,7 +107,7 @@ TEST_F(FusedFlatFilters, Bitmap) {
     expectFiltered(none);
 }
 
-TEST_F(FusedFlatFilters, BitmapThatIsNull) {
+TEST_F(FusedFlatFilters, MemoryThatIsNull) {
     FusedCase c;
     c.n = kN;
     const FusedData data(c);
@@ -117,6 +117,10 @@ TEST_F(FusedFlatFilters, BitmapThatIsNull) {
     params.sel = &bitmap;
     EXPECT_TRUE(faissThrowsNaming(
             [&] { searchOnHost(*index, data.queries, 1, &params); }, "bitmap"));
+    faiss::IDSelectorArray array(3, nullptr);
+    params.sel = &array;
+    EXPECT_TRUE(faissThrowsNaming(
+            [&] { searchOnHost(*index, data.queries, 1, &params); }, "ids"));
 }
 
 TEST_F(FusedFlatFilters, NotAndAll) {

@@ -141,7 +141,7 @@ TEST_F(NoDevice, IndexesThatLoseSomethingAreNotCopied) {
             [&] { gpu::detail::requireIvfIndex(&dedup); },
             "index",
             "IndexIVFFlatDedup"));
-#if FAISS_BITS_FAISS_HAS_PANORAMA
+#if FAISS_BITS_FAISS_HAS_FLAT_PANORAMA
     faiss::IndexFlatL2Panorama levels(4, 2);
     expectNamed(levels, "IndexFlatL2Panorama");
     const faiss::IndexIVFFlat over(&levels, 4, 2);

@@ -99,6 +99,7 @@ def test_no_points():
         ({"min_samples": 0}, ValueError, "min_samples"),
         ({"block": 0}, ValueError, "block"),
         ({"x": np.zeros(3, np.float32)}, ValueError, "x has shape"),
+        ({"x": np.zeros((3, 0), np.float32)}, ValueError, r"x has shape \(3, 0\)"),
         ({"x": np.zeros((3, 2), np.int32)}, TypeError, "x is int32"),
         ({"device": "a"}, TypeError, "device = 'a'"),
         ({"device": 0.0}, TypeError, "device = 0.0"),
