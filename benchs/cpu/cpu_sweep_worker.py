@@ -43,8 +43,8 @@ def selector_of(cell):
 
 
 def radius_of(cell, vectors, queries):
-    """One that about `hits` vectors of a query are within; between two
-    distances, so that rounding decides nothing."""
+    """One that about `hits` vectors of a query are within, between two distances
+    that follow each other. They may tie, and others may be as near to it."""
     rows = np.linspace(0, len(queries) - 1, 8).astype(int)
     ids = np.broadcast_to(np.arange(len(vectors)), (1, len(vectors)))
     seen = [np.sort(true_distances(queries[row:row + 1], vectors, ids,

@@ -26,11 +26,16 @@ def identity(index, **settings):
     }
 
 
+def files(path):
+    """What replace_file(path) writes: the file, and the one before it is whole."""
+    path = Path(path)
+    return path, path.with_name(path.name + ".new")
+
+
 def replace_file(path, write):
     """write(file) to a file that takes the place of `path` when it is whole and
     on the disk."""
-    path = Path(path)
-    work = path.with_name(path.name + ".new")
+    path, work = files(path)
     with open(work, "wb") as file:
         write(file)
         file.flush()
@@ -44,9 +49,10 @@ def save(path, job, state, **arrays):
     replace_file(path, lambda file: np.savez(file, text=np.array(text), **arrays))
 
 
-def load(path, job):
-    """(state, arrays) of a checkpoint, or None if there is none; ValueError where
-    it is of another job or no checkpoint."""
+def load(path, job, count, arrays=()):
+    """(state, arrays) of a checkpoint, or None if there is none. ValueError where
+    it is of another job or no checkpoint: `count` names a whole number of its
+    state, `arrays` what it has besides."""
     path = Path(path)
     if not path.exists():
         return None
@@ -55,11 +61,13 @@ def load(path, job):
         if isinstance(file, np.ndarray):
             raise ValueError("it is an array")
         with file:
-            arrays = {name: file[name] for name in file.files}
-        found = json.loads(str(arrays.pop("text")))
+            found = json.loads(str(file["text"]))
+            kept = {name: file[name] for name in arrays}
         of, state = found["job"], found["state"]
         if not isinstance(of, dict):
             raise ValueError(f"its job is {of!r}")
+        if not isinstance(state[count], int):
+            raise ValueError(f"its {count} is {state[count]!r}")
     except _UNREADABLE as error:
         raise ValueError(f"{path}: not a readable checkpoint: {error}") from error
     other = [name for name in job if of.get(name) != job[name]]
@@ -68,4 +76,4 @@ def load(path, job):
             f"{path}: is of another job ({', '.join(other) or 'other settings'}); "
             "remove it, or give resume = False"
         )
-    return state, arrays
+    return state, kept

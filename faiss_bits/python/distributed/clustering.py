@@ -88,8 +88,13 @@ def kmeans(
         init_centroids=first if first is None else zlib.crc32(first.tobytes()),
     )
     if path is not None:
-        check_not_read(path, index._shards)
-    found = checkpoints.load(path, job) if path is not None and resume else None
+        for file in checkpoints.files(path):
+            check_not_read(file, index._shards)
+    found = None
+    if path is not None and resume:
+        found = checkpoints.load(
+            path, job, "iterations", ("centroids", "counts", "obj", "nsplit")
+        )
     if found is not None:
         done, arrays = found[0]["iterations"], found[1]
         centroids, counts = arrays["centroids"], arrays["counts"]

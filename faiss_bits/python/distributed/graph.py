@@ -72,8 +72,9 @@ def knn_graph(
     if path is None:
         D, I, note = np.empty((n, k), "f4"), np.empty((n, k), "i8"), None
     else:
-        check_not_read(path, index._shards)
         note = Path(os.fspath(path) + ".checkpoint")
+        for file in (path, *checkpoints.files(note)):
+            check_not_read(file, index._shards)
         job = checkpoints.identity(index, k=k)
         graph, done = _opened(path, note, job, n, k, resume)
         D, I = graph["distance"], graph["id"]
@@ -106,7 +107,7 @@ def knn_graph(
 
 def _opened(path, note, job, n, k, resume):
     """(graph, rows that it has): the file of an earlier call, or a new one."""
-    found = checkpoints.load(note, job) if resume else None
+    found = checkpoints.load(note, job, "rows") if resume else None
     if found is not None:
         graph = _graph_in(path)
         if graph is None or graph.shape != (n,) or graph["id"].shape != (n, k):

@@ -1,6 +1,7 @@
 """Inverted lists, the k-NN graph and k-means over shards: one index's results, a
 float64 reference, checkpoints, lost workers."""
 
+import json
 import os
 
 import faiss
@@ -325,6 +326,10 @@ def test_files_that_are_no_checkpoint(tmp_path):
     with flat([ShardSpec(path)]) as index:
         fd.kmeans(index, 3, 2, path=file, progress=False)
         good = file.read_bytes()
+        with np.load(file) as whole:
+            parts = dict(whole)
+        found = json.loads(str(parts.pop("text")))
+        other = json.dumps({**found, "state": {}})
         for write in (
             lambda: file.write_bytes(path.read_bytes()),
             lambda: file.write_bytes(b""),
@@ -336,6 +341,8 @@ def test_files_that_are_no_checkpoint(tmp_path):
             text("{}"),
             text('{"job": 3, "state": {}}'),
             text('{"job": {}}'),
+            text(json.dumps(found)),
+            lambda: np.savez(file, text=np.array(other), **parts),
         ):
             write()
             before = file.read_bytes()
