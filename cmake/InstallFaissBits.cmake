@@ -39,7 +39,7 @@ endforeach()
 # loaded; and, without the GPU part, what needs CUDA.
 set(faiss_bits_excluded "")
 foreach(pattern python dropin CallStream.h ClonedRefine.h ClusteringRun.h EmptyClusters.h EventPool.h FaissMetric.h RandomRows.h WhenEnqueued.h
-    SearchTimer.h TrainingVectors.h GpuStaging.h LastPlans.h PagedCall.h PagePlan.h PinnedMemory.h RangeArguments.h IvfRangeArguments.h CopyableIndex.h Interrupt.h Waiting.h
+    SearchTimer.h TrainingVectors.h GpuStaging.h LastPlans.h PagedCall.h PagePlan.h PinnedMemory.h RangeArguments.h IvfRangeArguments.h ProbedLists.h CopyableIndex.h Interrupt.h Waiting.h
     Centroids.h FlatChecks.h FlatLastPlan.h FlatStorage.h GpuSearchCounters.h SearchFilter.h SearchWithin.h SelectorBits.h
     SelectorTree.h VectorFacts.h VectorKernels.h
     PlanLog.h PlanText.h SearchReport.h CoarseSearch.h IvfChecks.h IvfIndexSearch.h

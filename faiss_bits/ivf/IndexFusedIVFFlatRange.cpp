@@ -9,11 +9,10 @@
 #include "faiss_bits/common/Interrupt.h"
 #include "faiss_bits/common/RangeArguments.h"
 #include "faiss_bits/flat/FusedDistance.h"
-#include "faiss_bits/ivf/AllowedPlaces.h"
-#include "faiss_bits/ivf/FaissLists.h"
 #include "faiss_bits/ivf/FusedIvfSearch.h"
 #include "faiss_bits/ivf/IndexFusedIVFFlat.h"
 #include "faiss_bits/ivf/IvfRangeArguments.h"
+#include "faiss_bits/ivf/ProbedLists.h"
 #include "kernels/cpu/ivf/IvfRange.h"
 
 namespace faiss_bits {
@@ -81,31 +80,16 @@ cpu::RangeResult<float> IndexFusedIVFFlat::rangeInLists_(
         const idx_t* assign,
         faiss::IndexIVFStats& ivfStats) const {
     const idx_t probes = n * search.nprobe;
-    const detail::FaissLists lists(*invlists);
-    detail::AllowedPlaces allowed;
-    if (search.sel) {
-        allowed = detail::allowedPlaces(*search.sel, *invlists, probes, assign);
-    }
+    const detail::ProbedLists lists(*this, search, n, assign);
     SearchStats stats;
-    cpu::IvfRangeProblem problem;
-    problem.metric = fusedMetricOf(metric_type, metric_arg);
-    problem.d = int(d);
-    problem.numQueries = n;
-    problem.queries = x;
+    auto problem = lists.problemOf<cpu::IvfRangeProblem>(x, stats);
     problem.radius = radius;
-    problem.lists = &lists;
-    problem.numLists = idx_t(nlist);
-    problem.nprobe = search.nprobe;
-    problem.probes = assign;
-    problem.allowed = search.sel ? allowed.ofList.data() : nullptr;
-    problem.stats = &stats;
-    problem.interrupt = detail::throwIfInterrupted;
     cpu::RangeResult<float> found;
     detail::withFaissErrors([&] { found = cpu::runIvfRange(problem); });
     counters_.add(stats);
     ivfStats.nq += n;
     for (idx_t i = 0; i < probes; ++i) {
-        const idx_t count = assign[i] < 0 ? 0 : lists.length(assign[i]);
+        const idx_t count = lists.length(assign[i]);
         ivfStats.nlist += count > 0;
         ivfStats.ndis += count;
     }

@@ -20,10 +20,9 @@
 #include "faiss_bits/flat/FusedDistance.h"
 #include "faiss_bits/flat/IndexFusedFlat.h"
 #include "faiss_bits/flat/SelectedIds.h"
-#include "faiss_bits/ivf/AllowedPlaces.h"
-#include "faiss_bits/ivf/FaissLists.h"
 #include "faiss_bits/ivf/FusedIvfSearch.h"
 #include "faiss_bits/ivf/IndexFusedIVFFlat.h"
+#include "faiss_bits/ivf/ProbedLists.h"
 #include "kernels/cpu/Range.h"
 #include "kernels/cpu/ivf/IvfKnn.h"
 
@@ -306,29 +305,14 @@ void IndexFusedIVFFlat::searchLists_(
         faiss::IndexIVFStats* ivfStats) const {
     const idx_t probes = n * search.nprobe;
     prefetch(*invlists, probes, assign);
-    const FaissLists lists(*invlists);
-    detail::AllowedPlaces allowed;
-    if (search.sel) {
-        allowed = detail::allowedPlaces(*search.sel, *invlists, probes, assign);
-    }
+    const detail::ProbedLists lists(*this, search, n, assign);
     SearchStats stats;
-    cpu::IvfKnnProblem problem;
-    problem.metric = fusedMetricOf(metric_type, metric_arg);
-    problem.d = int(d);
-    problem.numQueries = n;
-    problem.queries = x;
-    problem.lists = &lists;
-    problem.numLists = idx_t(nlist);
-    problem.nprobe = search.nprobe;
-    problem.probes = assign;
+    auto problem = lists.problemOf<cpu::IvfKnnProblem>(x, stats);
     problem.mostVectors = search.mostCodes;
-    problem.allowed = search.sel ? allowed.ofList.data() : nullptr;
     problem.k = search.k;
     problem.outDistances = distances;
     problem.outIds = labels;
     problem.givePlaces = givePlaces;
-    problem.stats = &stats;
-    problem.interrupt = detail::throwIfInterrupted;
     detail::withFaissErrors([&] { cpu::runIvfKnn(problem); });
     counters_.add(stats);
     if (ivfStats) {
@@ -337,7 +321,7 @@ void IndexFusedIVFFlat::searchLists_(
             idx_t codes = 0;
             for (idx_t j = 0; j < search.nprobe; ++j) {
                 const idx_t list = assign[i * search.nprobe + j];
-                const idx_t count = list < 0 ? 0 : lists.length(list);
+                const idx_t count = lists.length(list);
                 if (search.mostCodes > 0 && codes >= search.mostCodes) {
                     break;
                 }

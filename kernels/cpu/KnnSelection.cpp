@@ -1,13 +1,13 @@
 #include "kernels/cpu/KnnSelection.h"
 
 #include <algorithm>
-#include <cmath>
 #include <limits>
 #include <numeric>
 
 #include "kernels/cpu/ParallelFor.h"
 #include "kernels/cpu/SortEntries.h"
 #include "kernels/cpu/Sweep.h"
+#include "kernels/cpu/WriteNearest.h"
 
 namespace faiss_bits::cpu {
 
@@ -286,33 +286,7 @@ void KnnSelection<T>::finishRow(
     const idx_t count = collectRow(row, mine, idsAscend, range);
     const OrderedEntry<T>* sorted = sortEntries<T>(
             mine.entries.get(), mine.sorted.get(), count, idsAscend, range);
-    writeRow(sorted, std::min(count, k_), distances, ids, outK);
-}
-
-template <class T>
-void KnnSelection<T>::writeRow(
-        const OrderedEntry<T>* sorted,
-        idx_t found,
-        T* distances,
-        idx_t* ids,
-        idx_t outK) {
-    constexpr T kMax = std::numeric_limits<T>::max();
-    // NaN comes last, and is no result: as FAISS, whose IVF rests on it.
-    while (found > 0 && std::isnan(sorted[found - 1].key())) {
-        --found;
-    }
-    setup_.common.writeEntries(
-            sorted,
-            found,
-            setup_.similarity,
-            setup_.vectors.ids,
-            distances,
-            ids);
-    std::fill(
-            distances + found,
-            distances + outK,
-            setup_.similarity ? -kMax : kMax);
-    std::fill(ids + found, ids + outK, idx_t(-1));
+    writeNearest(setup_, sorted, std::min(count, k_), distances, ids, outK);
 }
 
 template <class T>

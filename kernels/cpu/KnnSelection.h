@@ -242,12 +242,6 @@ class KnnSelection {
             const ErrorBound<T>& bound,
             Sorted& sorted,
             idx_t& rescored);
-    void writeRow(
-            const OrderedEntry<T>* sorted,
-            idx_t found,
-            T* distances,
-            idx_t* ids,
-            idx_t outK);
 
     const Setup<T>& setup_;
     const Plan& plan_;

@@ -6,6 +6,7 @@
 
 #include "kernels/cpu/KnnSelection.h"
 #include "kernels/cpu/SortEntries.h"
+#include "kernels/cpu/WriteNearest.h"
 
 /// The end of a row of a certified search: candidates, canonical distances, and
 /// the proof that no other vector belongs to the result.
@@ -144,13 +145,14 @@ void KnnSelection<T>::certifyRows(
         Outcome outcome = Outcome::Done;
         if (std::isnan(attempt.query.squares)) {
             // A query with NaN has no result.
-            writeRow(nullptr, 0, distances, ids, out.k);
+            writeNearest<T>(setup_, nullptr, 0, distances, ids, out.k);
         } else {
             Sorted sorted;
             outcome = certifyRow(
                     attempt, mine, certifier, bound, sorted, rescored);
             if (outcome == Outcome::Done) {
-                writeRow(
+                writeNearest(
+                        setup_,
                         sorted.entries,
                         std::min(sorted.count, certifier.k),
                         distances,

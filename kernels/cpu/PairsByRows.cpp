@@ -1,7 +1,6 @@
 #include "kernels/cpu/PairsByRows.h"
 
 #include <algorithm>
-#include <cmath>
 #include <limits>
 #include <numeric>
 #include <vector>
@@ -9,6 +8,7 @@
 #include "kernels/cpu/CanonicalTypes.h"
 #include "kernels/cpu/ParallelFor.h"
 #include "kernels/cpu/SortEntries.h"
+#include "kernels/cpu/WriteNearest.h"
 
 namespace faiss_bits::cpu {
 
@@ -184,33 +184,18 @@ class RowSearch {
     void writeRow(idx_t query, float* keys, Scratch& mine) {
         float* const distances = problem_.outDistances + query * problem_.k;
         idx_t* const ids = problem_.outIds + query * problem_.k;
-        idx_t found = 0;
-        if (k_ == 1) {
-            const idx_t place = nearest(keys);
-            if (place >= 0) {
-                distances[0] = setup_.similarity ? -keys[place] : keys[place];
-                ids[0] = setup_.idOf(CandidateId<float>(place));
-                found = 1;
-            }
-        } else {
+        if (problem_.k > 1) {
             const OrderedEntry<float>* sorted = sortNearest(keys, mine);
-            found = k_;
-            while (found > 0 && std::isnan(sorted[found - 1].key())) {
-                --found;
-            }
-            setup_.common.writeEntries(
-                    sorted,
-                    found,
-                    setup_.similarity,
-                    setup_.vectors.ids,
-                    distances,
-                    ids);
+            writeNearest(setup_, sorted, k_, distances, ids, problem_.k);
+            return;
         }
-        constexpr float kMost = std::numeric_limits<float>::max();
-        for (; found < problem_.k; ++found) {
-            distances[found] = setup_.similarity ? -kMost : kMost;
-            ids[found] = -1;
+        const idx_t place = nearest(keys);
+        if (place < 0) {
+            writeNearest<float>(setup_, nullptr, 0, distances, ids, 1);
+            return;
         }
+        *distances = setup_.similarity ? -keys[place] : keys[place];
+        *ids = setup_.idOf(CandidateId<float>(place));
     }
 
     /// k entries or more of a row of keys, the nearest first.

@@ -17,6 +17,7 @@
 #include "kernels/cpu/RangeBlock.h"
 #include "kernels/cpu/RangeScanner.h"
 #include "kernels/cpu/Targets.h"
+#include "kernels/cpu/ivf/IvfChecks.h"
 #include "kernels/cpu/ivf/IvfRangeJobs.h"
 #include "kernels/cpu/ivf/IvfRow.h"
 #include "kernels/cpu/ivf/IvfSetup.h"
@@ -35,43 +36,14 @@ constexpr idx_t kShortList = 16, kMostGathered = 512;
 /// The most vectors that a scan numbers (CandidateId).
 constexpr idx_t kMostColumns = idx_t(1) << 30;
 
-/// Also of what is behind the pointers. Vectors in the lists of each query.
+/// Vectors that count in the lists of each query.
 std::vector<idx_t> checkRange(const IvfRangeProblem& p) {
-    BITS_THROW_IF_NOT_FMT(
-            p.metric == Metric::L2 || p.metric == Metric::InnerProduct,
-            "metric = %d: inverted lists are searched by L2 and by inner "
-            "product",
-            int(p.metric));
-    BITS_THROW_IF_NOT_FMT(p.d >= 1, "d = %d is below 1", p.d);
-    BITS_THROW_IF_NOT_FMT(
-            p.numQueries >= 0,
-            "numQueries = %lld is negative",
-            (long long)p.numQueries);
-    BITS_THROW_IF_NOT_FMT(
-            p.nprobe >= 1, "nprobe = %lld is below 1", (long long)p.nprobe);
-    BITS_THROW_IF_NOT_FMT(
-            p.threads >= 0, "threads = %d is negative", p.threads);
     BITS_THROW_IF_NOT_FMT(
             !std::isnan(p.radius),
             "radius = %g is no number",
             double(p.radius));
-    BITS_THROW_IF_NOT_FMT(p.lists, "lists is null");
-    std::vector<idx_t> pairs(p.numQueries);
-    if (p.numQueries == 0) {
-        return pairs;
-    }
-    BITS_THROW_IF_NOT_FMT(p.queries, "queries is null");
-    BITS_THROW_IF_NOT_FMT(p.probes, "probes is null");
-    for (idx_t i = 0; i < p.numQueries * p.nprobe; ++i) {
-        const idx_t list = p.probes[i];
-        BITS_THROW_IF_NOT_FMT(
-                list < p.numLists,
-                "probes[%lld] = %lld, but there are %lld lists",
-                (long long)i,
-                (long long)list,
-                (long long)p.numLists);
-        pairs[i / p.nprobe] += list < 0 ? 0 : p.lists->length(list);
-    }
+    std::vector<idx_t> pairs(std::max<idx_t>(p.numQueries, 0));
+    checkIvf(p, [&](idx_t query, idx_t columns) { pairs[query] += columns; });
     return pairs;
 }
 

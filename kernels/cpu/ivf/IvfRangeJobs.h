@@ -2,6 +2,7 @@
 
 #include <vector>
 
+#include "kernels/cpu/ivf/IvfChecks.h"
 #include "kernels/cpu/ivf/IvfRange.h"
 
 namespace faiss_bits::cpu {
@@ -13,12 +14,6 @@ constexpr double kIvfRangeOperations = 5e8;
 /// Places of a list that count; nullptr: all.
 inline const IvfPlaces* allowedPlaces(const IvfRangeProblem& p, idx_t list) {
     return p.allowed ? p.allowed + list : nullptr;
-}
-
-/// How many that are; of no list (below 0) none.
-inline idx_t countAllowed(const IvfRangeProblem& p, idx_t list) {
-    const idx_t length = list < 0 ? 0 : p.lists->length(list);
-    return length > 0 && p.allowed ? idx_t(p.allowed[list].size()) : length;
 }
 
 /// What a thread does at a time: some lists of a query, those of probes begin
